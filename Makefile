@@ -253,8 +253,8 @@ fuzz: develop  ## each fuzz target for a minute (FUZZ_SECONDS=60), from good inp
 	KORVET_TEST_HYPOTHESIS=thorough $(PY) -m pytest -q -p no:benchmark --timeout 3600 --hypothesis-show-statistics \
 	  tests/protocol/test_legacy_requests.py
 
-kill-loop: develop  ## fifty times kill -9 under four idempotent producers, with restarts: nothing lost or doubled
-	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py
+kill-loop: develop  ## fifty times kill -9 under four idempotent producers, of a broker, then of workers and their parent: nothing lost or doubled
+	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py tests/faults/test_workers.py -k "doubled or group"
 
 rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis: nothing lost or doubled, no group rebalances
 	KORVET_TEST_ROLLS=20 $(PY) -m pytest -p no:benchmark -n 2 tests/faults/redis/test_brokers.py tests/compat/test_groups_redis.py -k "rolling or in_turn"

@@ -1,7 +1,10 @@
 """Who is measured: a broker in a topic of its own, or Redis itself. One column of the printed table each."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Protocol
 
@@ -11,10 +14,13 @@ from benchmarks.peers.kafka.broker import Kafka
 from benchmarks.peers.korvet import Korvet
 from benchmarks.peers.process import Peer, PeerError
 from benchmarks.peers.redis import Redis
+from benchmarks.peers.workers import WORKERS, Worker, Workers
 from benchmarks.rows import Figures, Load
 
 LAYOUTS = ("entries", "batches")
 GAPS = ("--offsets", "gaps")  # those of stream entries have
+SHARED = ("--connections", "--megabytes")  # of a load, which every worker has its share of
+SUMS = ("requests_per_s", "records_per_s", "mb_per_s", "broker_cpu")  # figures of all workers together
 RAW_MODES = {"produce": "redis-add", "fetch": "redis-range"}
 
 
@@ -33,16 +39,16 @@ class Contestant(Protocol):
         """
 
 
-def _run(peer: Peer, mode: str, load: Load, seconds: float, *arguments: str) -> Figures:
+def _run(peer: Peer, mode: str, load: Load, seconds: float, *arguments: str, topic: str = "t") -> Figures:
     if load.java:
         records, size = load.java
         if mode == "end-to-end":
             return java.end_to_end(peer, "t", records, size)
         return java.produce(peer, "t", records, size) | java.consume(peer, "t", records)
     timed = ("--seconds", str(seconds), "--warm-up", str(seconds / 2), *arguments)
-    figures = generator.load(peer, mode, "t", *load.arguments, *timed)
+    figures = generator.load(peer, mode, topic, *load.arguments, *timed)
     if load.alone:
-        alone = generator.load(peer, mode, "t", *load.alone, *timed)
+        alone = generator.load(peer, mode, topic, *load.alone, *timed)
         figures |= {f"alone_{field}": value for field, value in alone.items()}
     return figures
 
@@ -78,6 +84,60 @@ class Broker:
         if self._filled is not None:
             generator.load(self.peer, "delete", "t")
             self._filled = None
+
+
+def share(arguments: tuple[str, ...], among: int) -> tuple[str, ...]:
+    """The generator's arguments for one of so many workers; of what cannot be divided each has one."""
+    before = (None, *arguments)
+    return tuple(
+        str(max(1, int(word) // among)) if name in SHARED else word
+        for name, word in zip(before, arguments, strict=False)
+    )
+
+
+class TwoWorkers:
+    """Workers over one directory: each has its share of the connections, which send to a topic that it leads."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self.peer: Peer = workers.workers[0]  # whose loop is looked into
+        self._filled: Load | None = None  # whose topics are there
+        self._topics: dict[str, Worker] = {}
+
+    def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
+        if self._filled != load:
+            self._clear()
+            self._create(load)
+            self._filled = load
+            if load.fill:
+                fill = share(load.fill, WORKERS)
+                self._run_all(lambda worker, topic: generator.load(worker, "produce", topic, *fill))
+        part = replace(load, arguments=share(load.arguments, WORKERS))
+        with observer():
+            measured = self._run_all(lambda worker, topic: _run(worker, part.mode, part, seconds, topic=topic))
+        if not load.kept:
+            self._clear()
+        total = {field: sum(figures[field] for figures in measured) for field in SUMS}
+        return {**total, "broker_cpu_s_per_gb": 1000 * total["broker_cpu"] / total["mb_per_s"]}
+
+    def _create(self, load: Load) -> None:
+        """Make topics until each worker leads one: which of them leads a new topic is by chance."""
+        names = map("t{}".format, count())
+        while len(set(self._topics.values())) < WORKERS:
+            name = next(names)
+            self._topics[name] = self._workers.create(name, [("durability", load.durability)])
+
+    def _run_all(self, work: Callable[[Worker, str], Figures]) -> list[Figures]:
+        """Do this with each worker and the first topic that it leads, side by side."""
+        first = {worker: name for name, worker in reversed(self._topics.items())}
+        with ThreadPoolExecutor(WORKERS) as pool:
+            return list(pool.map(work, first.keys(), first.values()))
+
+    def _clear(self) -> None:
+        for name, worker in self._topics.items():
+            generator.load(worker, "delete", name)
+        self._topics.clear()
+        self._filled = None
 
 
 class Copier:
@@ -157,6 +217,9 @@ class Field:
         return found
 
     def _start(self, name: str) -> dict[str, Contestant]:
+        if name == "workers":
+            workers = self._running.enter_context(Workers(self._directory / name, *LIKE_KAFKA))
+            return {name: TwoWorkers(workers)}
         if not name.startswith("redis"):
             broker = self._running.enter_context(alone(name, self._directory))
             return {name: Copier(broker) if name == "bare" else broker}

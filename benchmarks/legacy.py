@@ -211,7 +211,7 @@ def measure(broker: Broker, load: Load, many: int) -> Figure:
     return Figure(rate, (spent(broker) - before) / many)
 
 
-def spent(broker: Broker) -> float:
+def spent(broker: Peer) -> float:
     """Seconds of processor time that the broker's threads have taken."""
     threads = Path(f"/proc/{broker.pid}/task").glob("*/schedstat")
     return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9

@@ -62,6 +62,9 @@ long probe_end(void) {
 /* Under callgrind with --instr-atstart=no: instructions count from here on. Elsewhere these do nothing. */
 void probe_start(void) { CALLGRIND_START_INSTRUMENTATION; }
 
+/* At full speed again. */
+void probe_stop(void) { CALLGRIND_STOP_INSTRUMENTATION; }
+
 void probe_zero(void) { CALLGRIND_ZERO_STATS; }
 
 /* Write down what was counted since `probe_zero` under this name. */

@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 Figures = dict[str, float]
 
 # Who can take part. A Redis server brings two of ours over it, one for each layout, and itself without a broker.
-PEERS = ("kafka", "embedded", "redis", "bare")
+PEERS = ("kafka", "embedded", "workers", "redis", "bare")
 COLUMNS = {
     "kafka": "Kafka",
     "embedded": "Embedded",
+    "workers": "2 workers",
     "entries": "Entries",
     "raw entries": "Raw entries",
     "batches": "Batches",

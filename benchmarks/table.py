@@ -1,7 +1,11 @@
 """The rows of the table, and what must be reached in each."""
 
-from benchmarks.rows import PEERS, Figure, Load, Ratio, Target
+from dataclasses import replace
 
+from benchmarks.rows import Figure, Load, Ratio, Target
+
+# Who takes part where all do; workers only where several connections do.
+EACH = ("kafka", "embedded", "redis", "bare")
 BOTH = ("kafka", "embedded")
 WITH_REDIS = ("kafka", "embedded", "redis")
 
@@ -63,6 +67,15 @@ def _fetch(
     )
 
 
+def _beside_workers(load: Load, times: float, faster: float | None = None) -> Load:
+    """The same for two workers too: so many times Kafka's first figure, and `faster` times one worker's."""
+    target = None if faster is None else Target(at_least=faster)
+    more = (Ratio("workers", "embedded", target), Ratio("workers", "kafka", Target(at_least=times)))
+    first, *others = load.figures
+    figures = (replace(first, ratios=(*first.ratios, *more)), *others)
+    return replace(load, figures=figures, peers=(*load.peers, "workers"))
+
+
 def _java(records: int, size: int) -> Load:
     figures = (
         Figure("java_produced_per_s", "produced/s", (_at_least(1.2),)),
@@ -110,16 +123,16 @@ def _idle(connections: int) -> Load:
 
 KB, MB = 1 << 10, 1 << 20
 
-WARM_UP = _produce(16 * KB, 100, 3, peers=PEERS)
+WARM_UP = _produce(16 * KB, 100, 3, peers=EACH)
 LOADS = (
     _produce(1 * KB, 100, 3),
     _produce(1 * KB, 100, 3, connections=4),
     WARM_UP,
-    _produce(16 * KB, 1024, 3, peers=PEERS),
-    _produce(16 * KB, 1024, 3, connections=4),
+    _produce(16 * KB, 1024, 3, peers=EACH),
+    _beside_workers(_produce(16 * KB, 1024, 3, connections=4), 3, 1.5),
     _produce(64 * KB, 100, 2.5),
-    _produce(64 * KB, 1024, 2.5, peers=PEERS),
-    _produce(64 * KB, 1024, 2.5, connections=4, peers=WITH_REDIS),
+    _produce(64 * KB, 1024, 2.5, peers=EACH),
+    _beside_workers(_produce(64 * KB, 1024, 2.5, connections=4, peers=WITH_REDIS), 2.5),
     _produce(1 * MB, 1024, 1.5),
     _produce(1 * MB, 1024, 1.5, connections=4),
     Load(
@@ -137,7 +150,7 @@ LOADS = (
     _fetch(1 * MB, 64 * KB, 100),
     _fetch(1 * MB, 16 * KB, 1024, peers=WITH_REDIS),
     _fetch(1 * MB, 64 * KB, 1024, peers=WITH_REDIS, cpu=True),
-    _fetch(1 * MB, 64 * KB, 1024, connections=8),
+    _beside_workers(_fetch(1 * MB, 64 * KB, 1024, connections=8), 1.2, 2),
     Load(
         "one 200 B produce at a time, acks=1",
         _ONE,
@@ -146,7 +159,7 @@ LOADS = (
             Figure("p99_us", "µs p99", (_FASTER,)),
             Figure("p999_us", "µs p99.9", (_against_kafka(),)),
         ),
-        peers=PEERS,
+        peers=EACH,
     ),
     _paced(0.1),
     _paced(0.5),

@@ -272,6 +272,13 @@ class TooFewCopies(OutcomeUnknown):
         super().__init__(detail, Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
+class ChangeTooLarge(StoreError):
+    """A change of keys is larger than the store takes at a time: nothing was done, and it would not be next time."""
+
+    def __init__(self, detail: str) -> None:
+        KorvetError.__init__(self, Errors.POLICY_VIOLATION, detail)  # as Kafka's controller (EventHandlerExceptionInfo)
+
+
 class TooFewThreads(OSError):
     """The system starts no more threads for this process."""
 

@@ -73,12 +73,14 @@ class TurningClock(Clock):
 class One:
     """A broker of the test, its view, and how often it learned of something new."""
 
-    def __init__(self, registry: Registry, clock: Clock, port: int, *flags: str) -> None:
+    def __init__(self, registry: Registry, clock: Clock, port: int, *flags: str, reads_lag: bool = False) -> None:
         self.address = Endpoint(KAFKA, "127.0.0.1", port)
         self.news = 0
         self.runs = False
         self.metadata = MetadataVersion()
-        self.cluster = Cluster(cast(Store, registry), clock, self.metadata, read_settings(flags), self._refreshed)
+        self.cluster = Cluster(
+            cast(Store, registry), clock, self.metadata, read_settings(flags), self._refreshed, reads_lag
+        )
 
     def _refreshed(self, changed: bool) -> None:
         self.news += changed
@@ -108,10 +110,10 @@ class Scene:
         self.ones: list[One] = []
         self._ports = 9000
 
-    async def start(self, *flags: str, port: int = 0) -> One:
+    async def start(self, *flags: str, port: int = 0, reads_lag: bool = False) -> One:
         if not port:
             self._ports += 1
-        one = One(self.registry, self.clock, port or self._ports, *flags)
+        one = One(self.registry, self.clock, port or self._ports, *flags, reads_lag=reads_lag)
         await one.cluster.join([one.address])
         await one.cluster.serve()
         one.runs = True

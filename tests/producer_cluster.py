@@ -12,7 +12,7 @@ from korvet_fast._native import batch_headers, to_columns, validate_batch
 from korvet_fast.endpoint import Address
 
 OK, CORRUPT, UNKNOWN_TOPIC, NOT_LEADER, TIMED_OUT, TOO_LARGE, TOO_FEW, TOO_FEW_AFTER = 0, 2, 3, 6, 7, 10, 19, 20
-OUT_OF_ORDER, DUPLICATE, FENCED, INVALID_RECORD = 45, 46, 47, 87
+TOPIC_AUTHORIZATION_FAILED, OUT_OF_ORDER, DUPLICATE, FENCED, INVALID_RECORD = 29, 45, 46, 47, 87
 REMEMBERED = 5
 
 TopicPartition = tuple[str, int]
@@ -32,7 +32,10 @@ class Log:
 
 
 class SimulatedCluster:
-    """`leaders`: None while an election runs. `hidden`: topics that no broker knows at the moment."""
+    """`leaders`: None while an election runs. `hidden`: topics that no broker knows at the moment.
+
+    `refused`: topics that the producer may not write.
+    """
 
     def __init__(self, nodes: int = 3, partitions: int = 3, topics: tuple[str, ...] = ("t", "u")) -> None:
         self.partitions = partitions  # of each topic
@@ -40,6 +43,7 @@ class SimulatedCluster:
         self.leaders: dict[TopicPartition, int | None] = {}
         self.logs: dict[TopicPartition, Log] = {}
         self.hidden: set[str] = set()
+        self.refused: set[str] = set()
         self.max_batch = 1 << 20
         self.producer_ids = 0
         self.first_epoch = 0
@@ -53,9 +57,11 @@ class SimulatedCluster:
     def metadata(self, names: list[str]) -> dict[str, Any]:
         topics = []
         for name in names:
-            found = sorted(index for topic, index in self.leaders if topic == name and name not in self.hidden)
+            away = name in self.hidden | self.refused
+            found = sorted(index for topic, index in self.leaders if topic == name and not away)
             rows = [self._row(name, index) for index in found]
-            topics.append({"name": name, "error_code": 0 if rows else UNKNOWN_TOPIC, "partitions": rows})
+            code = TOPIC_AUTHORIZATION_FAILED if name in self.refused else 0 if rows else UNKNOWN_TOPIC
+            topics.append({"name": name, "topic_id": bytes(16), "error_code": code, "partitions": rows})
         brokers = [{"node_id": n, "host": each.host, "port": each.port} for n, each in enumerate(self.addresses)]
         return {"brokers": brokers, "controller_id": 0, "topics": topics}
 

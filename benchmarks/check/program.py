@@ -1,5 +1,6 @@
 """The program under callgrind: each native call and each request, a few times under its name. `count.py` starts it."""
 
+import ctypes
 import gc
 import sys
 from collections.abc import Callable
@@ -11,9 +12,9 @@ from benchmarks import probe
 from benchmarks.check import NOTHING, REPEATS, REQUESTS
 from benchmarks.codec.calls import Call
 from benchmarks.codec.calls import prepare as prepare_calls
-from benchmarks.requests.cases import prepare as prepare_cases
-from benchmarks.requests.cases import verify
-from benchmarks.requests.wire import open_wire
+from benchmarks.requests.cases import Case, verify
+from benchmarks.requests.connections import CONNECTIONS
+from benchmarks.requests.wire import Wire
 
 UNENDING = 1e9  # seconds of a turn of the loop: under callgrind a millisecond is over after a few lines
 WARM = 300  # requests before anything counts: Python adapts its bytecode to what it runs
@@ -25,25 +26,34 @@ async def count(words: list[str]) -> None:
     if queue := sys.modules.get("korvet_fast.core.fair_queue"):  # earlier commits have none
         queue.SLICE = UNENDING  # type: ignore[attr-defined]
     calls = choose_calls(words)
-    async with open_wire() as wire:
-        cases = [case for case in await prepare_cases(wire) if wanted(case.name, words)]
-        for case in cases:
-            await wire.ask(case.frames, WARM)
-        gc.collect()
-        gc.disable()  # a collection would fall into whatever is counted at that moment
-        library.probe_start()
-        for name, call, repeats in calls:
+    gc.disable()  # a collection would fall into whatever is counted at that moment
+    library.probe_start()
+    for name, call, repeats in calls:
+        call()
+        library.probe_zero()
+        for _ in range(repeats):
             call()
-            library.probe_zero()
-            for _ in range(repeats):
-                call()
-            library.probe_dump(f"call {repeats} {name}".encode())
-        for case in cases:
-            await wire.ask(case.frames, REQUESTS)
-            library.probe_zero()
-            await wire.ask(case.frames, REQUESTS)
-            library.probe_dump(f"request {REQUESTS} {case.name}".encode())
-            await verify(wire, case)  # still
+        library.probe_dump(f"call {repeats} {name}".encode())
+    library.probe_stop()
+    for connected in (one for one in CONNECTIONS if one.has(words)):
+        async with connected.opened() as wire:
+            await count_requests(library, wire, await connected.prepare(wire, words))
+
+
+async def count_requests(library: ctypes.PyDLL, wire: Wire, cases: list[Case]) -> None:
+    """Counts these, once Python has seen all of them."""
+    for case in cases:
+        await wire.ask(case.frames, WARM)
+    gc.collect()
+    library.probe_start()
+    for case in cases:
+        await wire.ask(case.frames, REQUESTS)
+        prepared = wire.prepare(case.frames, REQUESTS)
+        library.probe_zero()
+        await wire.send(prepared)
+        library.probe_dump(f"request {REQUESTS} {case.name}".encode())
+        await verify(wire, case)  # still
+    library.probe_stop()
 
 
 def choose_calls(words: list[str]) -> list[tuple[str, Callable[[], object], int]]:

@@ -9,9 +9,10 @@ from statistics import median
 from typing import NamedTuple
 
 from benchmarks import probe
-from benchmarks.requests.cases import Case, prepare, verify
+from benchmarks.requests.cases import Case, verify
+from benchmarks.requests.connections import CONNECTIONS
 from benchmarks.requests.reference import NOMINAL, work
-from benchmarks.requests.wire import Wire, open_wire
+from benchmarks.requests.wire import Wire
 
 WARM = 300  # requests before anything counts: Python adapts its bytecode to what it sees
 SPAN = 0.01  # seconds of one measurement, more or less
@@ -38,10 +39,11 @@ class Figure(NamedTuple):
 
 async def measure(words: list[str], rounds: int) -> list[Figure]:
     """Every case whose name holds one of the words (none: all). Raises `BrokerError`."""
-    async with open_wire() as wire:
-        cases = await prepare(wire)
-        chosen = [case for case in cases if not words or any(word.lower() in case.name.lower() for word in words)]
-        return [await _measure(wire, case, rounds) for case in chosen]
+    figures = []
+    for connected in (one for one in CONNECTIONS if one.has(words)):
+        async with connected.opened() as wire:
+            figures += [await _measure(wire, case, rounds) for case in await connected.prepare(wire, words)]
+    return figures
 
 
 async def _measure(wire: Wire, case: Case, rounds: int) -> Figure:
@@ -63,9 +65,12 @@ async def _measure(wire: Wire, case: Case, rounds: int) -> Figure:
 
 async def _seconds(wire: Wire, case: Case, times: int) -> float:
     """CPU seconds of one request."""
+    prepared = wire.prepare(case.frames, times)
     began = time.thread_time()
-    await wire.ask(case.frames, times)
-    return (time.thread_time() - began) / (times * len(case.frames))
+    await wire.send(prepared)
+    took = time.thread_time() - began
+    wire.read()
+    return took / (times * len(case.frames))
 
 
 def _reference(loops: int) -> float:
@@ -79,11 +84,12 @@ def _reference(loops: int) -> float:
 async def _allocations(wire: Wire, case: Case) -> float:
     """How often a request asks Python's allocator for memory; what comes from Python's own free lists does not."""
     library = probe.load()
+    prepared = wire.prepare(case.frames, COUNTED)
     gc.disable()
     try:
         library.probe_begin()
         try:
-            await wire.ask(case.frames, COUNTED)
+            await wire.send(prepared)
         finally:
             taken = library.probe_end()
     finally:

@@ -51,6 +51,7 @@ async def _warn(cluster: Cluster, topic: str, partition: int, broker: int) -> st
     if topic == REGISTRY:
         return (
             f"what broker {broker} lacks of the metadata log is lost for good: topics, settings, groups, leaders. "
+            "Copies of topics that are lost so are set aside, in directories whose names end with -stray. "
             "Without --unclean the answer says how much that is. If it is meant: --unclean --yes"
         )
     row = await find_partition(cluster, topic, partition)

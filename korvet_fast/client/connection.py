@@ -50,10 +50,13 @@ class Connection(asyncio.BufferedProtocol):
     async def notify(self, message: Message, values: Mapping[str, Any]) -> None:
         """Send a request that has no answer: Produce with acks=0. Raises `ClientError` if the connection is closed.
 
-        A broker that takes no bytes for as long as an answer may take is given up.
+        Returns when the system has all of it: it is sent, also if the connection is closed then (inside TLS asyncio may
+        hold 64 KiB). A broker that takes no bytes for as long as an answer may take is given up.
         """
         assert self._transport is not None, "connected"
         await self._renew_login()
+        if self._transport.get_extra_info("sslcontext") is None:  # asyncio's TLS does not tell when the system has all
+            self._transport.set_write_buffer_limits(0)
         self._transport.writelines(self._state.notify(message, values))
         try:
             async with asyncio.timeout(self._patience):

@@ -21,7 +21,7 @@ from korvet_fast.core.replication.peers import (
 from korvet_fast.core.replication.quorum import LogPosition, Promise
 from korvet_fast.core.replication.secret import make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers
-from korvet_fast.errors import Errors, OutcomeUnknown, StoreError
+from korvet_fast.errors import ChangeTooLarge, Errors, OutcomeUnknown, StoreError
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
@@ -33,6 +33,12 @@ _ROOM: Final = 8 << 20  # bytes of records that a fetch asks for
 # Where much is missing, all answers are full: to send, check, write and flush 2 MB takes about a millisecond each, in
 # which the produces of others wait at both brokers.
 _CATCHING_UP_ROOM: Final = 2 << 20
+
+_KINDS: Final[Mapping[Errors, type[StoreError]]] = {  # of what another broker answers; all other errors: `StoreError`
+    Errors.NOT_LEADER_OR_FOLLOWER: NotCarriedOut,
+    Errors.REQUEST_TIMED_OUT: OutcomeUnknown,
+    Errors.POLICY_VIOLATION: ChangeTooLarge,
+}
 
 Values = dict[str, Any]
 
@@ -195,10 +201,6 @@ def _find_error(row: Values) -> Errors:
 
 def _check(answer: Values) -> None:
     """Raises what the other broker answered."""
-    error, message = _find_error(answer), answer["error_message"] or ""
-    if error == Errors.NOT_LEADER_OR_FOLLOWER:
-        raise NotCarriedOut(message)
-    if error == Errors.REQUEST_TIMED_OUT:
-        raise OutcomeUnknown(message)
+    error = _find_error(answer)
     if error:
-        raise StoreError(message or error.sentence)
+        raise _KINDS.get(error, StoreError)(answer["error_message"] or error.sentence)

@@ -1,7 +1,8 @@
 """The audit log: who did what to which resource, and whether that was allowed, as lines of JSON in a file.
 
 The loop only queues an entry; a thread writes it. Where the queue or the disk is full, lines are dropped and counted:
-nobody waits for this log, and denials by the hundred thousand hold no more memory than the queue.
+nobody waits for this log, and denials by the hundred thousand hold no more memory than the queue. Of one address no
+more lines wait than there is room for others, so a client that is denied without end keeps nobody else's lines out.
 """
 
 import json
@@ -14,7 +15,8 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
 
 from korvet_fast.config import Settings
 from korvet_fast.config_acl import AUDIT_ALLOWED, AUDIT_FILE
@@ -54,6 +56,18 @@ class AuditEntry(NamedTuple):
     reason: str = ""
 
 
+class _Waiting:
+    """The lines of one address that wait: `put` by the loop, less those `taken` by the thread; each counts its own."""
+
+    __slots__ = ("__weakref__", "put", "taken")
+
+    def __init__(self) -> None:
+        self.put = self.taken = 0
+
+
+_Line: TypeAlias = tuple[int, AuditEntry, _Waiting]
+
+
 class AuditLog:
     """The audit log of one broker. `put` is for the loop's thread. `logs_allowed`: what is allowed is written too."""
 
@@ -61,7 +75,8 @@ class AuditLog:
         """Raises `SettingError` if the file cannot be written, `TooFewThreads`."""
         self.logs_allowed = logs_allowed
         self._clock = clock
-        self._queue: SimpleQueue[tuple[int, AuditEntry] | None] = SimpleQueue()
+        self._queue: SimpleQueue[_Line | None] = SimpleQueue()
+        self._waiting: WeakValueDictionary[str, _Waiting] = WeakValueDictionary()  # by address; gone with the last line
         self._closed = False
         # Two counters, as two threads count; of each only one.
         self._refused = self._lost = 0
@@ -84,8 +99,11 @@ class AuditLog:
         return self._refused + self._lost
 
     def put(self, entry: AuditEntry) -> None:
-        """Have this entry written; dropped where too many wait."""
-        if self._closed or self._queue.qsize() >= QUEUE:
+        """Have this entry written; dropped where too many wait, or too many of its address."""
+        waiting = self._waiting.get(entry.host)
+        if waiting is None:
+            waiting = self._waiting[entry.host] = _Waiting()
+        if self._closed or waiting.put - waiting.taken >= QUEUE - self._queue.qsize():
             self._refused += 1
             self._report()
             return
@@ -93,7 +111,8 @@ class AuditLog:
             entry = entry._replace(principal=_shorten(entry.principal), reason=_shorten(entry.reason))
         elif len(entry.name) > LONGEST:
             entry = entry._replace(name=_shorten(entry.name))
-        self._queue.put((self._clock.wall(), entry))
+        waiting.put += 1
+        self._queue.put((self._clock.wall(), entry, waiting))
 
     def close(self) -> None:
         """Write what waits, for five seconds at most; what comes later is dropped. It blocks."""
@@ -104,9 +123,14 @@ class AuditLog:
     def _run(self) -> None:
         last = False
         while not last:
-            entries = self._take()
-            last = None in entries
-            lines = [write_line(*entry) for entry in entries if entry is not None]
+            taken = self._take()
+            last = None in taken
+            lines = []
+            for one in taken:
+                if one is not None:
+                    ms, entry, waiting = one
+                    waiting.taken += 1
+                    lines.append(write_line(ms, entry))
             if lines:
                 written, why = self._file.append(lines)
                 self._lost += len(lines) - written
@@ -116,9 +140,9 @@ class AuditLog:
                 time.sleep(_REST)
         self._file.close()
 
-    def _take(self) -> list[tuple[int, AuditEntry] | None]:
+    def _take(self) -> list[_Line | None]:
         """The next entries, once there are any; None is the last one. [] where there is something to report."""
-        found: list[tuple[int, AuditEntry] | None] = []
+        found: list[_Line | None] = []
         try:
             found.append(self._queue.get(timeout=None if self.dropped == self._told else _INTERVAL))
             while found[-1] is not None and len(found) < _AT_ONCE:

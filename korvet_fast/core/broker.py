@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 
 from korvet_fast.config import Settings
 from korvet_fast.config_acl import ACL
 from korvet_fast.core.acls.authorizer import Authorizer, read_super_users
 from korvet_fast.core.acls.registry import AclRegistry
-from korvet_fast.core.audit import open_audit_log
+from korvet_fast.core.audit import AuditLog, open_audit_log
 from korvet_fast.core.authentication.oauth_server import TokenVerifier
 from korvet_fast.core.authentication.users import Users
 from korvet_fast.core.background import BackgroundTasks
@@ -62,11 +62,12 @@ _SKIPPED_EPOCHS = 1000  # leader epochs left out when the server's history broke
 class Broker:
     """A broker over one store. Call `open`, use its parts, then call `leave` and `close`.
 
-    Raises `SettingError` for settings that contradict each other, and for an audit log that cannot be written.
+    Raises `SettingError` for settings that contradict each other.
     """
 
     listeners: Sequence[Endpoint] = ()  # where it is listened, by number, from when clients are served
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
+    audit: AuditLog | None = None  # from `open` on, if settings name a file
     tokens: TokenVerifier | None = None  # who judges tokens of OAUTHBEARER, from when clients are served
     state = BrokerState.STARTING
     failed_produces = 0  # requests of Kafka's protocol of which something was refused or failed
@@ -80,11 +81,12 @@ class Broker:
         self.replication, self._store = replication, store
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
-        self.tasks = BackgroundTasks(log)
-        self.generation = StoreGeneration()
+        self.tasks, self.generation = BackgroundTasks(log), StoreGeneration()
         metadata = MetadataVersion()
-        self._identity = ClusterIdentity(store)
-        self.cluster = Cluster(store, clock, metadata, settings, lambda changed: self.metadata_sync.sync_soon(changed))
+        self._identity, self._directory = ClusterIdentity(store), LeaderDirectory(store, metadata)
+        self.cluster = Cluster(
+            store, clock, metadata, settings, lambda news: self.metadata_sync.sync_soon(news), replication is not None
+        )
         self._collaborators = PartitionCollaborators(
             store,
             clock,
@@ -99,7 +101,6 @@ class Broker:
             log,
         )
         self.recovery_queue = self._collaborators.recovery_queue
-        self._directory = LeaderDirectory(store, metadata)
         find_leader = replication.replicas.find_leader if replication is not None else None
         self._leaders = LeaderReconciler(self.cluster, self._directory, log, find_leader)
         placement = Placement(replication.brokers, settings) if replication is not None else None
@@ -118,7 +119,6 @@ class Broker:
         )
         self._producer_ids = ProducerIds(store, self.generation)
         self.users = Users(store, log)
-        self.audit = open_audit_log(settings, clock)  # None: nothing is written
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._stop = asyncio.Event()
@@ -139,12 +139,17 @@ class Broker:
     async def open(self, addresses: Sequence[Endpoint] = ()) -> None:
         """Open the store and everything in it, and lead what falls to this broker.
 
-        `addresses`: what clients are told to connect to, in the order of the listeners. Raises `StoreError`, or
-        `SettingError` if another broker has this one's `node.id`; the store is then closed again.
+        `addresses`: what clients are told to connect to, in the order of the listeners. Raises `StoreError`,
+        `TooFewThreads`, or `SettingError` if another broker has this one's `node.id` or the audit log cannot be
+        written; what was opened is then closed again.
         """
         check_store(self.settings, self._store)
-        await self._store.open()
-        try:
+        async with AsyncExitStack() as undo:
+            self.audit = open_audit_log(self.settings, self.clock)
+            undo.push_async_callback(_close, self.audit)
+            await self._store.open()
+            for close in (self._store.close, self.tasks.wait, self.cluster.close):  # the last one first
+                undo.push_async_callback(close)
             await self._identity.begin()
             self.generation.lowest_epoch = self._identity.epoch
             if self._store.shared is not None:
@@ -159,11 +164,7 @@ class Broker:
             await self.cluster.serve()
             await self.metadata_sync.wait()
             await self.groups.open()
-        except BaseException:
-            await self.cluster.close()
-            await self.tasks.wait()
-            await self._store.close()
-            raise
+            undo.pop_all()
         repeated = [
             (self.settings.number("log.retention.check.interval.ms") / 1000, self._clean),
             (_IDLE_INTERVAL, self._close_idle),
@@ -172,7 +173,8 @@ class Broker:
         if self._store.shared is not None:
             repeated += [(_RETRY_INTERVAL, self._retry_failed), (_TAKE_OVER_INTERVAL, self.quota_registry.refresh)]
             if self.acls is not None:
-                repeated += [(_TAKE_OVER_INTERVAL, self.acls.refresh), (_TAKE_OVER_INTERVAL, self.acls.expire)]
+                refresh = self.acls.refresh if self.replication is None else partial(_refresh, self.acls, self.cluster)
+                repeated += [(_TAKE_OVER_INTERVAL, refresh), (_TAKE_OVER_INTERVAL, self.acls.expire)]
         for seconds, work in repeated:
             self.tasks.keep(partial(self._repeat, seconds, work))
         self.state = BrokerState.RUNNING
@@ -233,8 +235,7 @@ class Broker:
             try:
                 await self._store.close()
             finally:
-                if self.audit is not None:
-                    await asyncio.get_running_loop().run_in_executor(None, self.audit.close)
+                await _close(self.audit)
 
     def now(self) -> int:
         """Milliseconds since 1970, as `Partition.append` asks for them."""
@@ -385,6 +386,12 @@ class Broker:
                     continue  # another broker was named meanwhile, or the topic was deleted
 
 
+async def _close(audit: AuditLog | None) -> None:
+    """Have a thread wait for the last lines of the audit log, if there is one."""
+    if audit is not None:
+        await asyncio.get_running_loop().run_in_executor(None, audit.close)
+
+
 def _make_authorizer(settings: Settings) -> Authorizer | None:
     if settings.text("authorizer") != ACL:
         return None
@@ -399,3 +406,9 @@ def _make_registry(
         return None
     patience = max(_ACL_PATIENCE, settings.number("broker.session.timeout.ms") / 1000)
     return AclRegistry(store, generation, authorizer, round(patience / _TAKE_OVER_INTERVAL))
+
+
+async def _refresh(acls: AclRegistry, cluster: Cluster) -> None:
+    """Read the ACLs, unless they may be those of a leader of the metadata log that is cut off. Raises `StoreError`."""
+    if cluster.holds_lease():
+        await acls.refresh()

@@ -110,11 +110,15 @@ class ClientSession:
     @property
     def permissions(self) -> Permissions | None:
         """What the client may do. None: there is no authorizer, and everybody may do everything."""
-        authorizer = self.broker.authorizer
-        if authorizer is None:
-            return None
+        return self.find_permissions()
+
+    def find_permissions(self) -> Permissions | None:
+        """See `permissions`."""
         found = self._permissions
         if found is None or found.principal != self.principal:
+            authorizer = self.broker.authorizer
+            if authorizer is None:
+                return None
             found = self._permissions = authorizer.find_permissions(self.principal, self.peer)
         return found
 
@@ -133,16 +137,24 @@ class ClientSession:
         `api`: the request that asks. `by_cluster`: whoever may do it to the cluster may do it to every resource.
         `always`: that it is allowed is written in any case, without an authorizer too.
         """
-        permissions, audit = self.permissions, self.broker.audit
+        permissions = self.find_permissions()
         if permissions is None:
             allowed = True
         elif by_cluster:
             allowed = permissions.allows_by_cluster(operation, resource, name)
         else:
             allowed = permissions.allows(operation, resource, name)
-        if audit is not None and (always or not allowed or (audit.logs_allowed and permissions is not None)):
-            audit.put(AuditEntry(self.principal, self.peer, self._endpoint, api, allowed, operation, resource, name))
+        if self.broker.audit is not None and (always or permissions is not None):
+            self.note_decision(api, operation, resource, name, allowed=allowed, always=always)
         return allowed
+
+    def note_decision(
+        self, api: str, operation: Operation, resource: ResourceType, name: str, *, allowed: bool, always: bool = False
+    ) -> None:
+        """Tell the audit log what was decided; as `authorize` does."""
+        audit = self.broker.audit
+        if audit is not None and (always or not allowed or audit.logs_allowed):
+            audit.put(AuditEntry(self.principal, self.peer, self._endpoint, api, allowed, operation, resource, name))
 
     def note_failed_authentication(self, api: str, reason: str, claimed: str = "") -> None:
         """Tell the audit log that the client is not who it says. `claimed`: the principal that it says, if any."""

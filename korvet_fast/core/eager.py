@@ -58,8 +58,9 @@ class Signal:
         """Carry the coroutine on; the second time, and after a cancellation, it does nothing."""
         if not self._done:
             self._done = True
-            if self._callback is not None:
-                self._callback()
+            callback, self._callback = self._callback, None  # a circle: the callback has this signal
+            if callback is not None:
+                callback()
 
     def __await__(self) -> "Generator[Signal, None, None]":
         if not self._done:
@@ -79,8 +80,9 @@ class Signal:
         if self._done:
             return False
         self._done = self._cancelled = True
-        if self._callback is not None:
-            asyncio.get_running_loop().call_soon(self._callback)
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            asyncio.get_running_loop().call_soon(callback)
         return True
 
     def result(self) -> None:

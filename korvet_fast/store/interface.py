@@ -7,8 +7,8 @@ with a small value, compared and set whole.
 A `Store` is a `LogStore` (nine verbs) and a `KeyStore` (three). What every request does, append and read, it does to
 an `OpenedLog`. What only some engines can do is a protocol of its own, under an attribute that is None where the engine
 lacks it: `shared` (`SharedStore`, six verbs), `producers` (`ProducerHeaders`, two), `groups` (`GroupOffsetMirror`, one)
-and `plain_files` (`PlainFiles`, two). A `CopyStore` is a `Store` with two verbs more: `core.replication` asks for one,
-because it cannot work over an engine without them.
+and `plain_files` (`PlainFiles`, two). A `CopyStore` is a `Store` with three verbs more: `core.replication` asks for
+one, because it cannot work over an engine without them.
 
 All methods are called on one event loop. A method that has nothing to wait for completes without suspending.
 Failures of disk or server raise `StoreError`; nothing may be reported as stored after one. What a log refuses raises
@@ -272,6 +272,12 @@ class CopyStore(Store, Protocol):
         """Remove all records of the log; the next append goes to `start`. Raises `StoreError`.
 
         A crash in between may leave no log of that name.
+        """
+
+    async def set_aside(self, log: str) -> str:
+        """Take a log out of the store, but keep its records; returns where a person finds them. Raises `StoreError`.
+
+        From then on there is no log of that name, as after `drop`. Returns "" where there was none.
         """
 
     async def apply_retention_below(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from korvet_fast._native import Column, build_batch, to_columns
+from korvet_fast.errors import CodecError
 from korvet_fast.types import Buffer
 
 _LIMIT = 1 << 30  # bytes that one page may unpack to; these batches are not compressed
@@ -32,7 +33,13 @@ def unpack_changes(batches: Buffer) -> Iterator[KeyChange]:
     """Read the changes that `pack_changes` packed into whole batches, in order. Raises `CodecError`."""
     columns = to_columns(batches, _LIMIT)
     for key, value in zip(_strings(columns, "key"), _strings(columns, "value"), strict=True):
-        yield (key or b"").decode(), value
+        if key is None:
+            raise CodecError("BAD_RECORD", "a change of no key")
+        try:
+            name = key.decode()
+        except UnicodeDecodeError as error:
+            raise CodecError("BAD_UTF8", f"the key of a change: {error}") from None
+        yield name, value
 
 
 def _strings(columns: dict[str, Column], name: str) -> Iterator[bytes | None]:

@@ -107,9 +107,12 @@ class MemberProcess:
 
 
 class Scene:
-    """A topic of `PARTITIONS` partitions, what was sent to it, and the members of one group that reads it."""
+    """A topic of `PARTITIONS` partitions, what was sent to it, and the members of one group that reads it.
 
-    def __init__(self, broker: BrokerProcess, topic: str) -> None:
+    `settings`: of the producer.
+    """
+
+    def __init__(self, broker: BrokerProcess, topic: str, **settings: Any) -> None:
         self.broker = broker
         self.bootstrap = broker.bootstrap  # what members and the producer are told from now on
         self.topic = topic
@@ -119,6 +122,7 @@ class Scene:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for done in admin.create_topics([NewTopic(topic, PARTITIONS)]).values():
             done.result(PATIENCE)
+        self._settings = settings
         self._producer: Producer | None = None
 
     def member(self, client: str, **options: Any) -> MemberProcess:
@@ -142,7 +146,7 @@ class Scene:
     def send(self, count: int = 60) -> None:
         if self._producer is None:
             settings = {"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}
-            self._producer = Producer(settings | {"topic.metadata.refresh.interval.ms": 1000})
+            self._producer = Producer(settings | {"topic.metadata.refresh.interval.ms": 1000} | self._settings)
         for number in range(count):
             self._producer.produce(self.topic, b"%d" % number, partition=number % PARTITIONS, on_delivery=self._note)
         assert self._producer.flush(PATIENCE) == 0
@@ -226,9 +230,9 @@ class Scene:
 
 
 @contextmanager
-def play(broker: BrokerProcess, topic: str) -> Iterator[Scene]:
+def play(broker: BrokerProcess, topic: str, **settings: Any) -> Iterator[Scene]:
     """A scene; members that are still there are killed in the end."""
-    scene = Scene(broker, topic)
+    scene = Scene(broker, topic, **settings)
     try:
         yield scene
     finally:

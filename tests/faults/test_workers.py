@@ -1,6 +1,6 @@
 """Workers over one directory, killed one by one and all together: nothing is lost, doubled or out of order.
 
-KORVET_TEST_KILLS says how often (default 3).
+KORVET_TEST_KILLS says how often (default 3); `make kill-loop` sets it to 50 for the test with a group.
 """
 
 import os
@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from compat.group_scene import play
 from faults.redis.load import Load, create_topic
 from faults.workers import WITHIN, Workers
+from member_history import check_members
 
 KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
 # Silent for a second and a half: the machine that runs this may be slow, and a false alarm is no error.
@@ -60,6 +62,32 @@ def test_a_killed_parent_takes_its_workers_along(workers: Workers) -> None:
         load.wait_for(100)
     assert load.check(workers.port) == set()
     assert any("the parent of the workers is gone" in line for line in workers.log)
+
+
+def test_kills_of_workers_and_of_their_parent_cost_a_group_nothing(workers: Workers) -> None:
+    """kill -9 of the parent, of the one worker, of the other, under four idempotent producers and a group of three."""
+    chance = random.Random(41)
+    load = Load(workers.addresses, partitions=PARTITIONS, names=("one", "two", "three", "four"))
+    with play(workers, "read", **{"enable.idempotence": True}) as scene:
+        scene.bootstrap = workers.addresses
+        members = [scene.member("confluent", protocol="classic", session=30_000) for _ in range(3)]
+        scene.wait_shared(*members)
+        with load.running():
+            for turn in range(KILLS):
+                load.wait_for(100)
+                scene.send(120)  # read and committed while the kill comes
+                time.sleep(chance.uniform(0, 0.2))
+                if turn % 3:
+                    workers.signal_worker(turn % 3)
+                    workers.pid_of(turn % 3)
+                else:
+                    workers.kill()
+                    workers.start()
+                workers.wait_for_leaders("load", 1, 2)
+            load.wait_for(100)
+        scene.wait_read()
+        check_members(scene)
+    assert load.check(workers.port) == set()
 
 
 def test_a_worker_that_stands_still_is_killed(workers: Workers) -> None:

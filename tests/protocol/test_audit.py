@@ -4,7 +4,7 @@ import asyncio
 import http.client
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,9 @@ from kafka_server import (
     make_batch,
     run,
 )
+from korvet_fast.core import fair_queue
 from korvet_fast.core.acls.binding import AclBinding, Operation, PatternType, Permission, ResourceType
+from korvet_fast.core.audit import AuditEntry, AuditLog
 from korvet_fast.wire.kafka.dialect import SaslKafkaDialect
 from korvet_reference import legacy_client
 from raw_connection import connect
@@ -311,6 +313,48 @@ def test_a_storm_of_denials_costs_no_more_than_its_answers(tmp_path: Path) -> No
     dropped: list[int] = []
     run(scenario)
     assert len(read(tmp_path / "audit.log")) == 15_000 - dropped[0]
+
+
+def fetch_of(names: list[str]) -> tuple[int, int, dict[str, Any]]:
+    rows = [{"topic": name, "partitions": [{"partition": 0, "partition_max_bytes": 1}]} for name in names]
+    return 1, 11, {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1, "topics": rows}
+
+
+def offset_fetch_of(names: list[str]) -> tuple[int, int, dict[str, Any]]:
+    return OFFSET_FETCH, 7, {"group_id": "g", "topics": [{"name": name, "partition_indexes": [0]} for name in names]}
+
+
+@pytest.mark.parametrize(
+    ("request_of", "names"),
+    [(fetch_of, []), (fetch_of, ["mine"]), (offset_fetch_of, ["mine"])],
+    ids=["denied", "in-part", "offsets"],
+)
+def test_lines_of_denied_topics_let_others_go_first(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request_of: Callable[[list[str]], tuple[int, int, dict[str, Any]]],
+    names: list[str],
+) -> None:
+    """Those of one request are written in many turns of the loop, also where some of its topics are allowed."""
+    for limit in ("SLICE", "TURN", "LONGEST"):  # every turn is over at once
+        monkeypatch.setattr(fair_queue, limit, 1e-9)
+    put: list[AuditEntry] = []
+    monkeypatch.setattr(AuditLog, "put", lambda _, entry: put.append(entry))
+
+    async def scenario() -> None:
+        async with guarded(tmp_path) as (server, client):
+            await allow(server, Operation.ALL, "g", ResourceType.GROUP)
+            key, version, values = request_of([*names, *(f"t{number}" for number in range(5_000))])
+            asked = asyncio.ensure_future(client.ask(key, version, **values))
+            most = before = 0
+            while not asked.done():
+                await asyncio.sleep(0)
+                most, before = max(most, len(put) - before), len(put)
+            await asked
+            assert len(put) == 5_000
+            assert most <= 1_000
+
+    run(scenario)
 
 
 def test_without_a_file_nothing_is_written(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from kafka_server import (
     make_batch,
     run,
 )
+from korvet_fast.core.acls.binding import AclBinding, Operation, PatternType, Permission, ResourceType
 from korvet_fast.core.quotas.entity import QuotaEntity, QuotaKey
 from korvet_fast.core.quotas.token_bucket import BURST
 from korvet_fast.wire.http.collectors import collect_broker
@@ -269,6 +270,31 @@ def test_a_share_of_the_loop_mutes_for_a_second_at_most(tmp_path: Path) -> None:
             answer = await client.ask(METADATA, 9, topics=[])
             assert answer["throttle_time_ms"] == 1000
             assert [one for one in server.server.connections if one._requests.muted is not None] != []
+            assert server.broker.quotas.throttled == {QuotaKey.REQUEST: 1}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "values"),
+    [
+        (PRODUCE, 9, {"acks": 1, "timeout_ms": 1000, "topic_data": [{"name": "t", "partition_data": []}]}),
+        (DELETE_TOPICS, 5, {"topic_names": ["t"], "timeout_ms": 1000}),
+        (DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False}),
+    ],
+)
+def test_what_is_denied_counts_as_what_is_done(tmp_path: Path, key: int, version: int, values: dict[str, Any]) -> None:
+    """A row of the table of rights, one that the handler asks for, and a right for the whole request."""
+
+    async def scenario() -> None:
+        async with kafka_server(tmp_path, "authorizer=acl", clock=StillClock()) as server:
+            assert server.broker.acls is not None
+            right = ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, "User:*", "*", Operation.ALTER_CONFIGS
+            await server.broker.acls.create([AclBinding(*right, Permission.ALLOW)], "User:root")
+            client, admin = await server.connect(), await server.connect()
+            await alter(admin, entity(user="ANONYMOUS", client_id="test"), request_percentage=1e-9)
+            answer = await client.ask(key, version, **values)
+            assert answer["throttle_time_ms"] == 1000
             assert server.broker.quotas.throttled == {QuotaKey.REQUEST: 1}
 
     run(scenario)

@@ -49,3 +49,29 @@ async def test_the_metadata_log_is_a_log(tmp_path: Path) -> None:
     assert await store.load("a/b") == b"1"
     assert await read_all(store, "@registry:0") == [0, 1]
     await store.close()
+
+
+async def test_a_log_that_is_set_aside_is_no_log_any_more_and_can_be_read_elsewhere(tmp_path: Path) -> None:
+    place, elsewhere, long = tmp_path / "data", tmp_path / "elsewhere", f"{'x' * 249}:12345"
+    store = EmbeddedStore(place)
+    await store.open()
+    await fill(store, LOG, 3, 3, sync=True)
+    await fill(store, long, 1, sync=True)
+    assert await store.set_aside("nothing:0") == ""
+    stray = Path(await store.set_aside(LOG))
+    assert (stray.parent, stray.name.startswith("orders-0."), stray.name.endswith("-stray")) == (place, True, True)
+    assert Path(await store.set_aside(long)).is_dir()
+    await fill(store, LOG, 1, sync=True)
+    await store.close()
+    store = EmbeddedStore(place)
+    await store.open()
+    assert await read_all(store, LOG) == [0]
+    assert stray.is_dir()
+    await store.drop(LOG)
+    await store.close()
+    elsewhere.mkdir()
+    stray.rename(elsewhere / "orders-0")
+    store = EmbeddedStore(elsewhere)
+    await store.open()
+    assert await read_all(store, LOG) == list(range(6))
+    await store.close()

@@ -2,16 +2,18 @@
 
 import uvloop
 
-from benchmarks.requests.cases import prepare
+from benchmarks.requests.connections import CONNECTIONS
 from benchmarks.requests.measure import measure
-from benchmarks.requests.wire import open_wire
 
 ROUNDS = 15
 
 
 async def _names() -> list[str]:
-    async with open_wire() as wire:
-        return [case.name for case in await prepare(wire)]
+    names = []
+    for connected in CONNECTIONS:
+        async with connected.opened() as wire:
+            names += [case.name for case in await connected.prepare(wire)]
+    return names
 
 
 NAMES = uvloop.run(_names())

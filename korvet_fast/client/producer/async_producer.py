@@ -25,7 +25,6 @@ from korvet_fast.client.producer.message import (
     Message,
     Outcome,
     QueuedRecords,
-    RecordMetadata,
     failure_of,
 )
 from korvet_fast.client.producer.message_check import check_message
@@ -67,7 +66,7 @@ class AsyncProducer(TransactionCalls):
         self._told = bool(self.config.interceptors) or self.config.return_successes
         self._interceptors = Interceptors(self.config.interceptors)
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
-        super().__init__(self._driver.transactions)
+        super().__init__(self._driver.transactions, self._driver.enter)
         direct = not self._interceptors and self._transactions is None and self._check_dialect is None
         self._topics = self._driver.pipeline.dispatcher.topics if direct else {}
         self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
@@ -151,6 +150,7 @@ class AsyncProducer(TransactionCalls):
         of the rows. Raises `RowsFailed`, which says what became of which row. Interceptors do not see rows. Columns
         that are sent at the same time with the same `partition`, or with none, keep their order.
         """
+        self._driver.enter()
         turn = self._turns.setdefault((topic, partition), asyncio.Lock())
         check_message(Message(topic, None, partition=partition, timestamp=timestamp))
         self._check_transaction()
@@ -226,6 +226,7 @@ class AsyncProducer(TransactionCalls):
         try:
             run, index = self._sender.send(sent, now, wait)
         except DeliveryFailed as error:
+            self._driver.schedule()  # what it asked for in vain may have come about by now
             self._interceptors.end(None, error)
             raise
         except Exception as error:
@@ -241,6 +242,9 @@ class AsyncProducer(TransactionCalls):
             await self._driver.enqueue(run, self._driver.transaction)
         except DeliveryFailed as error:
             self._interceptors.end(None, error)
+            raise
+        except asyncio.CancelledError:
+            self._interceptors.end(None, Cancelled("the caller withdrew the message while it waited for memory"))
             raise
 
     def _intercept(self, message: Message) -> Message:
@@ -293,17 +297,13 @@ class AsyncProducer(TransactionCalls):
             metadata = records.metadata(position) if error is None else None
             if self._interceptors:
                 self._interceptors.end(metadata, error)
-        if isinstance(records, InputRun):
-            self._return(records, metadata, error)
-        elif error is not None and not records.waiters:
-            self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
-
-    def _return(self, records: InputRun, metadata: RecordMetadata | None, error: DeliveryFailed | None) -> None:
         if metadata is not None:
-            if self.config.return_successes:
+            if isinstance(records, InputRun) and self.config.return_successes:
                 self.successes.add(records, Success(records.message, metadata))
-        elif error is not None and self.config.return_errors:
+        elif error is not None and isinstance(records, InputRun) and self.config.return_errors:
             self.errors.add(records, ProducerError(records.message, error))
+        elif error is not None and not records.waiters:  # nobody gets it
+            self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
 
     async def _close_all(self) -> None:
         await self._driver.finish()

@@ -1,6 +1,7 @@
 """The producer for scripts and notebooks: an `AsyncProducer` on a thread of its own."""
 
 import asyncio
+import logging
 import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
@@ -8,14 +9,17 @@ from concurrent.futures import Future
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakValueDictionary
 
 from korvet_fast.client.producer.async_producer import AsyncProducer
+from korvet_fast.client.producer.delivery import Delivery
 from korvet_fast.client.producer.message import BufferFull, Headers, Message, ProducerClosed, RecordMetadata
 from korvet_fast.client.producer.message_check import check_message
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.rows import ColumnMetadata
 from korvet_fast.endpoint import Address
 
+_log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 _MOST_HANDED = 1000  # messages on their way to the thread; then `send` waits for it
 _OTHER_PROCESS = "this Producer is for the process that made it, where its thread is: make another one after a fork"
@@ -27,6 +31,7 @@ class Producer:
     """`with Producer("127.0.0.1:9092") as p: p.send("orders", b"value").result()`
 
     The settings are those of `AsyncProducer`. May be used from several threads; order is that of each thread's calls.
+    What a callback of a result raises is logged, `SystemExit` too: it runs on a thread of the producer's.
     All methods raise `RuntimeError` in a forked process; those that wait, also on the producer's own thread.
     """
 
@@ -34,9 +39,11 @@ class Producer:
         self._producer = AsyncProducer(bootstrap, **settings)  # raises for wrong settings before there is a loop
         self._loop = asyncio.new_event_loop()
         self._handed = threading.Semaphore(_MOST_HANDED)
-        self._turns: dict[str, asyncio.Lock] = {}  # locks of topics
-        self._closing = threading.Lock()
+        # Locks of topics, while messages of theirs are handed over.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._closing = threading.RLock()  # a signal's handler may close it in the middle of a call
         self._closed = self._stopping = False
+        self._stopped = asyncio.Event()  # set on the thread
         self._process = os.getpid()
         self._thread = threading.Thread(target=self._run, name="korvet-fast producer", daemon=True)
         self._thread.start()
@@ -105,16 +112,20 @@ class Producer:
         return self._wait(read_metrics)
 
     async def _send(self, message: Message) -> RecordMetadata:
+        delivery = await self._hand_over(message)
+        return await delivery
+
+    async def _hand_over(self, message: Message) -> Delivery:
+        """Wait until the producer takes a message, in the order of the calls. Raises as `send_when_room`."""
         turn = self._turns.setdefault(message.topic, asyncio.Lock())
         limit = self._producer.config.max_block
         try:
-            async with asyncio.timeout(limit if turn.locked() else None), turn:  # in the order of the calls
-                delivery = await self._producer.send_when_room(message)
+            async with asyncio.timeout(limit if turn.locked() else None), turn:
+                return await self._producer.send_when_room(message)
         except TimeoutError:
             raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         finally:
             self._handed.release()
-        return await delivery
 
     async def _accept_all(self) -> None:
         """Wait until what was sent so far has been taken by the producer, or has failed."""
@@ -148,7 +159,7 @@ class Producer:
         return self._submit(work()).result()
 
     def _submit(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
-        with self._closing:
+        with self._closing, suppress(RuntimeError):  # the handler of a signal has just closed the loop
             if not self._closed:
                 return asyncio.run_coroutine_threadsafe(work, self._loop)
         work.close()
@@ -167,18 +178,24 @@ class Producer:
             with self._closing:
                 if not self._stopping:
                     self._stopping = True
-                    self._loop.call_soon_threadsafe(self._loop.stop)
+                    self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
-    async def _end_tasks(self) -> None:
-        """Wait for the tasks that return results: they have them now. What has just ended tells it before that."""
+    async def _work(self) -> None:
+        """Until `_end`, then until the tasks have ended that return results: they have them by now."""
+        await self._stopped.wait()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
             await asyncio.wait(others)
 
     def _run(self) -> None:
+        """Run the loop. It goes on after a callback that calls `sys.exit`: whoever waits for the thread would hang."""
+        work = self._loop.create_task(self._work())
         try:
-            self._loop.run_forever()
-            self._loop.run_until_complete(self._end_tasks())
+            while not work.done():
+                try:
+                    self._loop.run_until_complete(work)
+                except (SystemExit, KeyboardInterrupt):
+                    _log.exception("a callback of a result raised this on the producer's thread; the producer goes on")
         finally:
             self._loop.close()

@@ -67,23 +67,27 @@ class BrokerProducers:
         """The stage of a partition's leader; the reference moves there. What is in flight stays where it is."""
         address = self.leader(partition.topic, partition.index)
         if address != partition.broker:
-            if partition.broker is not None:
-                old = self.get(partition.broker)
-                old.references -= 1
-                old.ready.pop(partition, None)
-            if address is not None:
-                self.get(address).references += 1
-            partition.broker = address
+            self._refer(partition, address)
         return self.get(address) if address is not None else None
 
     def forget_topic(self, topic: str, partitions: Iterable[PartitionProducer]) -> None:
         """Nobody sends to the topic any more: give the references of its partitions back."""
         self._metadata.forget_topics((topic,))
         for partition in partitions:
-            self.follow_leader(partition)
+            self._refer(partition, None)
 
     def forget_unused(self) -> None:
         """Drop the stages of brokers that lead nothing any more."""
         for address, broker in list(self._brokers.items()):
             if not broker.references and not broker.in_flight and broker.state is LinkState.DOWN:
                 del self._brokers[address]
+
+    def _refer(self, partition: PartitionProducer, address: Address | None) -> None:
+        """Move the partition's reference to a broker, or to none."""
+        if partition.broker is not None:
+            old = self.get(partition.broker)
+            old.references -= 1
+            old.ready.pop(partition, None)
+        if address is not None:
+            self.get(address).references += 1
+        partition.broker = address

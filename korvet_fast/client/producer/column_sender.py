@@ -33,7 +33,9 @@ class ColumnSender:
         self._transaction = driver.transaction
 
     async def send(self, keys: Any, values: Any) -> ColumnMetadata:
-        """Send all rows and wait for their ends. Raises `RowsFailed`; `DeliveryFailed` if the topic is not found."""
+        """Send all rows and wait for their ends. Raises `RowsFailed`; `DeliveryFailed` for a topic that is refused, or
+        that is not found.
+        """
         key_cells = None if keys is None else read_column(keys)
         cells = read_column(values)
         if key_cells is not None and len(key_cells) != len(cells):
@@ -53,17 +55,20 @@ class ColumnSender:
     async def _find_partitions(self) -> None:
         topic = self._driver.pipeline.dispatcher.topic(self._topic)
         topic.awaited += 1
+        topic.refused = False  # it is asked for again
         ledger = self._driver.pipeline.ledger
         self._driver.schedule()
         try:
             async with asyncio.timeout(self._config.max_block):
-                await self._driver.wait(lambda: topic.count > 0 or ledger.closing)
+                await self._driver.wait(lambda: topic.count > 0 or topic.refused or ledger.closing)
         except TimeoutError:
             what = f"the partitions of topic {self._topic!r} were not found"
             raise Expired.within(what, "max.block.ms", self._config.max_block, topic.last_error) from None
         finally:
             topic.awaited -= 1
         ledger.refuse()
+        if topic.refused and not topic.count:
+            raise DeliveryFailed(str(topic.last_error), cause=topic.last_error)
 
     def _cut(self, rows: ColumnRows, keys: Iterable[bytes | None] | None) -> list[RowRun]:
         chosen = None

@@ -50,8 +50,10 @@ class Dispatcher:
 
     @property
     def incomplete(self) -> bool:
-        """Whether a message waits for the partitions of a topic to be known."""
-        return any(topic.pending or (topic.awaited and not topic.count) for topic in self.topics.values())
+        """Whether the partitions of a topic have to be found out."""
+        return any(
+            topic.pending or topic.outdated or (topic.awaited and not topic.count) for topic in self.topics.values()
+        )
 
     def partitions(self) -> Iterator[PartitionProducer]:
         """All partitions that messages were sent to."""
@@ -185,14 +187,16 @@ class Dispatcher:
             return
         error = broker_error(f"topic {topic.name!r}", row["error_code"]) if row["error_code"] else None
         topic.last_error = error
-        if error is not None and row["error_code"] in _REFUSED_TOPIC:
+        topic.refused = row["error_code"] in _REFUSED_TOPIC
+        if error is not None and topic.refused:
             self._fail_pending(topic, DeliveryFailed(str(error), cause=error))
-            if not topic.partitions and not topic.awaited:
+            if not (topic.partitions or topic.awaited or topic.stopped):
                 del self.topics[topic.name]
         elif row["partitions"] and error is None:
             topic.count = len(row["partitions"])
             waiting, topic.pending = topic.pending, deque()
             self._dispatch(topic, waiting, now)
+        topic.outdated = False
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End every message at once: as unknown what may have been written."""

@@ -60,7 +60,7 @@ class Driver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._timer: asyncio.TimerHandle | None = None
-        self._conditions: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
+        self._conditions: dict[asyncio.Future[None], Callable[[], bool]] = {}  # what each waits for
         self._finishing: asyncio.Task[None] | None = None
 
     @property
@@ -107,17 +107,18 @@ class Driver:
             await self.finish()
             return
         future = asyncio.get_running_loop().create_future()
-        self._conditions.append((reached, future))
+        self._conditions[future] = reached
         try:
             await future
         finally:
-            self._conditions = [each for each in self._conditions if each[1] is not future]
+            self._conditions.pop(future, None)
 
     async def enqueue(self, records: QueuedRecords, transaction: int) -> None:
         """Have a message taken as soon as there is memory. Raises `BufferFull` if there is none for `max.block.ms`, and
         `DeliveryFailed` for what cannot be sent. `transaction`: the one that was open when the caller sent it.
         """
         self.enter()
+        self.schedule()
         if not self._is_taken(records, transaction):
             limit = self.pipeline.config.max_block
             try:
@@ -125,7 +126,7 @@ class Driver:
                     await self._take_when_room(records, transaction)
             except TimeoutError:
                 raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
-        self.schedule()
+            self.schedule()
 
     def _is_taken(self, records: QueuedRecords, transaction: int) -> bool:
         if self.transactions is not None:
@@ -208,14 +209,10 @@ class Driver:
                 self.break_off(error)
         while self.pipeline.stalls:
             _log.warning("%s holds messages and makes no progress", self.pipeline.stalls.popleft())
-        conditions, self._conditions = self._conditions, []
-        for reached, future in conditions:
-            if future.done():
-                continue
-            if reached():
+        for future in [each for each, reached in self._conditions.items() if reached()]:
+            del self._conditions[future]
+            if not future.done():
                 future.set_result(None)
-            else:
-                self._conditions.append((reached, future))
 
     async def _fetch_metadata(self, topics: Iterable[str]) -> None:
         try:
@@ -252,7 +249,7 @@ class Driver:
         if self.transactions is not None:
             await self.transactions.close()
         self._tell()
-        for _, future in self._conditions:
+        for future in self._conditions:
             if not future.done():
                 future.set_result(None)
         self._conditions.clear()

@@ -38,8 +38,9 @@ class IdentityRequest:
         return waiters
 
     def failed(self, error: ClientError, now: float) -> None:
-        """No broker gave an id."""
+        """No broker gave an id. Partitions whose messages have ended wait for none any more."""
         for partition in self._waiters:
             partition.last_error = error
+        self._waiters = {partition: None for partition in self._waiters if not partition.idle}
         self._in_flight = False
         self._backoff.fail(now)

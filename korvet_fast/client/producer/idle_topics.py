@@ -15,6 +15,13 @@ class IdleTopics:
         self._dispatcher = dispatcher
         self._brokers = brokers
         self._max_idle = max_idle
+        self._next_time = 0.0
+
+    def forget_sometimes(self, now: float) -> None:
+        """As `forget`, but not each time: for a dialect in which nobody is asked for metadata."""
+        if now >= self._next_time:
+            self._next_time = now + self._max_idle
+            self.forget(now)
 
     def forget(self, now: float) -> None:
         """Forget topics that nothing was sent to for so long. Only while no run is open."""
@@ -22,6 +29,7 @@ class IdleTopics:
         for topic in [each for each in topics.values() if each.idle_since() + self._max_idle <= now]:
             del topics[topic.name]
             for index, partition in topic.partitions.items():
-                self.sequences[topic.name, index] = partition.sequence
+                if partition.sequence.is_begun:
+                    self.sequences[topic.name, index] = partition.sequence
                 self.retries += partition.retries
             self._brokers.forget_topic(topic.name, topic.partitions.values())

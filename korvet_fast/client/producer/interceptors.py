@@ -1,7 +1,7 @@
 """Interceptors: objects of the caller's that see each message once when it is sent, and once when it has ended."""
 
 import logging
-from asyncio import CancelledError
+from asyncio import CancelledError, get_running_loop
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +14,8 @@ class Interceptors:
     """Calls `on_send(message)`, which may return another message, and `on_acknowledgement(metadata, error)`.
 
     Retries do not call them again. What one raises, or returns in place of a message, is logged, and changes nothing
-    for the others or for the message. A message that `on_acknowledgement` sends itself, and that is refused, is told
+    for the others or for the message; `SystemExit` ends the event loop in its next turn, when the stages are in order
+    and all others have been told. A message that `on_acknowledgement` sends itself, and that is refused, is told
     only by what `send` raises: else one that always sends again would never end.
     """
 
@@ -34,6 +35,8 @@ class Interceptors:
                 if found is not None and not isinstance(found, Message):
                     raise TypeError(f"on_send returned {type(found).__name__}, not Message or None")
                 message = found or message
+            except (SystemExit, KeyboardInterrupt) as error:
+                _raise_soon(error)
             except (Exception, CancelledError):  # noqa: BLE001 code of the caller's, which may raise anything
                 _log.exception("an interceptor's on_send failed; the message is sent as it was")
         return message
@@ -57,5 +60,14 @@ class Interceptors:
     ) -> None:
         try:
             call(metadata, error)
+        except (SystemExit, KeyboardInterrupt) as ends:
+            _raise_soon(ends)
         except (Exception, CancelledError):  # noqa: BLE001 code of the caller's, which may raise anything
             _log.exception("an interceptor's on_acknowledgement failed")
+
+
+def _raise_soon(error: BaseException) -> None:
+    def throw() -> None:
+        raise error
+
+    get_running_loop().call_soon(throw)

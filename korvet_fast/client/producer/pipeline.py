@@ -102,8 +102,10 @@ class Pipeline:
     def partitions_added(self) -> None:
         """The coordinator was told of partitions: messages may be sent to them."""
         assert self.transaction is not None, "for transactional producers"
-        for topic, index in self.transaction.added():
-            self.dispatcher.dirty[self.dispatcher.topics[topic].partition(index)] = None
+        for name, index in self.transaction.added():
+            topic = self.dispatcher.topics.get(name)
+            if topic is not None:  # else it was forgotten meanwhile: its messages were withdrawn
+                self.dispatcher.dirty[topic.partition(index)] = None
 
     def break_off(self, error: ProducerBroken) -> None:
         """A defect left the stages in a state that nobody knows: end every message, and use none of them again."""
@@ -210,6 +212,8 @@ class Pipeline:
         self.brokers.update({**answer, "topics": asked})
         for row in asked:
             self.dispatcher.update(row, now)
+            if row["name"] not in self.dispatcher.topics:  # it was refused
+                self.brokers.forget_topic(row["name"], ())
         complete = not self.dispatcher.incomplete
         for partition in self.dispatcher.partitions():
             self.brokers.follow_leader(partition)
@@ -291,6 +295,8 @@ class Pipeline:
             actions.append(AddPartitions(wanted))
         if self.dispatcher.incomplete:
             self._refresh.want()
+        if not self._asks:
+            self._idle_topics.forget_sometimes(now)
         due = self._refresh.due()
         if due is not None and due <= now and self.dispatcher.topics and self._asks:
             self._refresh.sent()

@@ -63,6 +63,11 @@ class PartitionSequence:
         return self._own is None and (self._lost or self._producer.current is None)
 
     @property
+    def is_begun(self) -> bool:
+        """Whether a new sequence could not stand for it: a broker may know numbers of this one."""
+        return self._idempotent and (self._own is not None or self._lost)
+
+    @property
     def identity(self) -> tuple[int, int]:
         """Producer id and epoch. Only when it is not missing."""
         return self._own or self._begin()

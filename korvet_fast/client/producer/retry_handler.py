@@ -48,6 +48,7 @@ class Answer(NamedTuple):
 
 
 LAST_OFFSET: Final = (1 << 63) - 1
+_LEAST_PAUSE: Final = 0.001  # seconds; Kafka takes 0 for retry.backoff.ms, and nothing is tried again in a busy loop
 _STORED: Final = Verdict.STORED  # looked up once: the class of an enumeration is slow to ask
 
 # A batch refused with one of these was not stored. With any other it may have been: a leader that lost its office
@@ -101,13 +102,16 @@ def asks_for_metadata(answer: Answer) -> bool:
 
 
 class Backoff:
-    """Pauses in seconds that double from `first` up to `longest`, each up to a fifth shorter or longer (KIP-580)."""
+    """Pauses in seconds that double from `first` up to `longest`, each up to a fifth shorter or longer (KIP-580).
+
+    Both are a millisecond at least.
+    """
 
     __slots__ = ("_first", "_longest", "_random", "failures", "until")
 
     def __init__(self, first: float, longest: float, random: Random) -> None:
-        self._first = first
-        self._longest = longest
+        self._first = max(first, _LEAST_PAUSE)
+        self._longest = max(longest, _LEAST_PAUSE)
         self._random = random
         self.failures = 0  # one after the other
         self.until = 0.0  # on the producer's clock: no attempt before

@@ -35,26 +35,15 @@ def _whole(low: int, high: int = (1 << 31) - 1) -> Callable[[Any], int]:
     return read
 
 
-def _seconds(most: float) -> Callable[[Any], float]:
-    def read(value: Any) -> float:
-        number = value.total_seconds() if isinstance(value, timedelta) else _number(value)
-        if not 0 <= number <= most:
-            raise ValueError(f"seconds, not negative and at most {most:,}, or a timedelta")
-        return float(number)
-
-    return read
-
-
-def _milliseconds(most: float) -> Callable[[Any], float]:
-    read_timedelta = _seconds(most)
+def _time_of(unit: str, parts: int, most: float) -> Callable[[Any], float]:
+    """Reads a time in `unit`, of which a second has `parts`, or a timedelta: seconds, `most` at most."""
 
     def read(value: Any) -> float:
-        if isinstance(value, timedelta):
-            return read_timedelta(value)
-        number = _number(value)
-        if not 0 <= number <= 1000 * most:
-            raise ValueError(f"milliseconds, not negative and at most {1000 * most:,.0f}, or a timedelta")
-        return number / 1000
+        is_timedelta = isinstance(value, timedelta)
+        number, scale = (value.total_seconds(), 1) if is_timedelta else (_number(value), parts)
+        if not 0 <= number <= scale * most:
+            raise ValueError(f"{unit}, not negative and at most {parts * most:,.12g}, or a timedelta")
+        return float(number) / scale
 
     return read
 
@@ -125,7 +114,8 @@ class Setting(NamedTuple):
 
 
 def _time(field: str, name: str, sarama: str, default: float, meaning: str, most: float = _LONGEST) -> Setting:
-    return Setting(field, name, sarama, _milliseconds(most), default, meaning, _seconds(most))
+    milliseconds, seconds = _time_of("milliseconds", 1000, most), _time_of("seconds", 1, most)
+    return Setting(field, name, sarama, milliseconds, default, meaning, seconds)
 
 
 SETTINGS: Final = (
@@ -158,7 +148,8 @@ SETTINGS: Final = (
           "how long a connection may take to be made"),
     Setting("retries", "retries", "Retry.Max", _optional(_whole(0)), None,
             "how often a batch is sent again; none: until delivery.timeout.ms"),
-    _time("backoff", "retry.backoff.ms", "Retry.Backoff", 0.1, "the first pause after a failure; each next is doubled"),
+    _time("backoff", "retry.backoff.ms", "Retry.Backoff", 0.1,
+          "the first pause after a failure, 1 ms at least; each next is doubled"),
     _time("backoff_max", "retry.backoff.max.ms", "Retry.BackoffMax", 1.0, "the longest pause after a failure"),
     _time("metadata_max_age", "metadata.max.age.ms", "Metadata.RefreshFrequency", 300.0,
           "after how long the leaders are asked for again without a reason"),

@@ -25,7 +25,8 @@ class TopicProducer:
     """A topic that messages are sent to. `count`: its partitions, 0 while they are not known.
 
     `pending`: messages without a partition yet, in order. `awaited`: so many others want to know the partitions.
-    `last_error`: why the partitions could not be found out the last time.
+    `outdated`: a partition was named that it did not have; it may have more by now.
+    `last_error`: why the partitions could not be found out the last time; `refused`: nor can they be at the next.
     `stopped`: partitions that take no messages since one of theirs failed (`on.failure` = stop), and the failure.
     `runs`: those that are open, by partition; `sticky_run`: the one that messages without a key join; `unplaced`: the
     one whose messages get their partitions together when it is shut. `usual_run`: bytes and messages of the last one;
@@ -43,7 +44,9 @@ class TopicProducer:
         self.name = name
         self.count = ANY_PARTITION + 1 if config.dialect.broker_chooses else 0
         self.awaited = 0
+        self.outdated = False
         self.last_error: ClientError | None = None
+        self.refused = False
         self.stopped: dict[int, DeliveryFailed] = {}
         self.pending: deque[QueuedRecords] = deque()
         self.partitions: dict[int, PartitionProducer] = {}
@@ -78,6 +81,7 @@ class TopicProducer:
             records.partition = self.choose_index(records.first_key(), records.size)
         found = self.partitions.get(records.partition)
         if found is None and records.partition >= self.count:
+            self.outdated = True
             raise DeliveryFailed(
                 f"topic {self.name!r} has no partition {records.partition}; it has 0 to {self.count - 1}"
             )

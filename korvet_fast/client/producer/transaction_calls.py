@@ -1,6 +1,6 @@
 """What a caller of the asyncio producer does with transactions."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from korvet_fast.client.producer.transaction_state import TransactionState
@@ -9,15 +9,20 @@ from korvet_fast.errors import SettingError
 
 
 class TransactionCalls:
-    """A producer with `transactional.id` sends in transactions only; one without has none."""
+    """A producer with `transactional.id` sends in transactions only; one without has none.
 
-    def __init__(self, transactions: Transactions | None) -> None:
+    `enter`: raises `RuntimeError` in another event loop than that of the first call.
+    """
+
+    def __init__(self, transactions: Transactions | None, enter: Callable[[], object]) -> None:
         self._transactions = transactions
+        self._enter = enter
 
     async def init_transactions(self) -> None:
         """Once, before the first transaction, with `transactional.id`: another producer of that name is fenced, and its
         transaction ended. Raises `TransactionsUnavailable` if the broker has none, and `ClientError`.
         """
+        self._enter()
         await self._named_transactions().init()
 
     def begin_transaction(self) -> None:
@@ -28,10 +33,12 @@ class TransactionCalls:
         """Deliver everything, and commit it. Raises `TransactionError`: if its outcome is UNKNOWN nobody knows whether
         it was committed, and `init_transactions` comes next; otherwise it was not, and `abort_transaction` comes next.
         """
+        self._enter()
         await self._named_transactions().commit()
 
     async def abort_transaction(self) -> None:
         """Withdraw what was not sent, and abort the rest. Raises `TransactionError` as `commit_transaction`."""
+        self._enter()
         await self._named_transactions().abort()
 
     @asynccontextmanager

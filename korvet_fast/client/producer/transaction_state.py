@@ -87,7 +87,6 @@ class Transaction:
         self.number += event == "begin"
         if event in ("end", "lose", "init"):
             self.wanted.clear()
-            self.asked.clear()
             self._included.clear()
 
     def check_open(self, number: int | None = None) -> None:

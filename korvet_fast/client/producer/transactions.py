@@ -1,7 +1,8 @@
 """Transactions of an asyncio producer: begun, committed and aborted, with what the coordinator is asked for each."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,6 @@ from korvet_fast.client.producer.pipeline import Pipeline
 from korvet_fast.client.producer.transaction_coordinator import CoordinatorRefused, TransactionCoordinator
 from korvet_fast.client.producer.transaction_refusals import FENCED
 from korvet_fast.client.producer.transaction_state import (
-    ProducerFenced,
     Transaction,
     TransactionError,
     TransactionState,
@@ -47,50 +47,22 @@ class Transactions:
         self._coordinator = coordinator
         self._wait = wait
         self._changed = changed
+        self._under_way = ""
 
     async def init(self) -> None:
         """Get a producer id. Whoever had one under the same `transactional.id` is fenced, its transaction ended."""
-        if self.state.state is not TransactionState.NEW:
-            self.state.apply("init")
-        await self._renew({})
-        self.state.apply("init")
+        with self._alone("init"):
+            await self._init()
 
     async def commit(self) -> None:
         """Deliver what was sent, then commit it."""
-        self.state.apply("commit")
-        try:
-            number = self._pipeline.flush()
-            self._changed()
-            await self._wait(lambda: self._pipeline.ledger.is_flushed(number) or self.state.failure is not None)
-        except asyncio.CancelledError:
-            self.state.fail(Cancelled("the commit was cancelled"))
-            raise
-        if self._pipeline.ledger.broken is not None:
-            self._pipeline.ledger.refuse()
-        self.state.refuse("commit")
-        await self._end(committed=True)
-        self.state.apply("end")
+        with self._alone("commit"):
+            await self._commit()
 
     async def abort(self) -> None:
         """Send nothing more of the transaction, and abort what was sent."""
-        failed = self.state.state is TransactionState.FAILED
-        self.state.apply("abort")
-        try:
-            failed |= await self._clear()
-            await self._wait(lambda: not self.state.asked)
-        except asyncio.CancelledError:
-            self.state.apply("lose")
-            raise
-        self.state.refuse("abort")  # fenced meanwhile
-        await self._end(committed=False)
-        if failed:  # sequence numbers were given away in vain, or are in doubt: they begin anew (KIP-360)
-            try:
-                await self._renew(self._producer())
-            except ProducerFenced:
-                raise
-            except ClientError as error:
-                raise self.state.unknown("abort", error) from error
-        self.state.apply("end")
+        with self._alone("abort"):
+            await self._abort()
 
     async def add(self, partitions: Sequence[TopicPartition]) -> None:
         """Tell the coordinator that the transaction has these partitions; before that nothing is sent to them."""
@@ -108,6 +80,59 @@ class Transactions:
     async def close(self) -> None:
         """Close the connection to the coordinator."""
         await self._coordinator.close()
+
+    @contextmanager
+    def _alone(self, what: str) -> Iterator[None]:
+        """One of these at a time, as Java's TransactionManager has it. Raises `TransactionError` for a second one."""
+        if self._under_way:
+            raise TransactionError(f"no {what} now: the {self._under_way} is not over; wait for its end")
+        self._under_way = what
+        try:
+            yield
+        finally:
+            self._under_way = ""
+
+    async def _init(self) -> None:
+        if self.state.state is not TransactionState.NEW:
+            self.state.apply("init")
+        await self._wait(lambda: not self.state.asked)  # of a lost transaction: its epoch ends with the next request
+        await self._renew({})
+        self.state.apply("init")
+
+    async def _commit(self) -> None:
+        self.state.apply("commit")
+        try:
+            number = self._pipeline.flush()
+            self._changed()
+            await self._wait(lambda: self._is_delivered(number) or self.state.failure is not None)
+        except asyncio.CancelledError:
+            self.state.fail(Cancelled("the commit was cancelled"))
+            raise
+        if self._pipeline.ledger.broken is not None:
+            self._pipeline.ledger.refuse()
+        self.state.refuse("commit")
+        await self._end(committed=True)
+        self.state.apply("end")
+
+    async def _abort(self) -> None:
+        failed = self.state.state is TransactionState.FAILED
+        self.state.apply("abort")
+        try:
+            failed |= await self._clear()
+            await self._wait(lambda: not self.state.asked)
+        except asyncio.CancelledError:
+            self.state.apply("lose")
+            raise
+        self.state.refuse("abort")  # fenced meanwhile
+        await self._end(committed=False)
+        if failed:  # sequence numbers were given away in vain, or are in doubt: they begin anew (KIP-360)
+            with self._unknown_if_it_fails("abort"):
+                await self._renew(self._producer())
+        self.state.apply("end")
+
+    def _is_delivered(self, number: int) -> bool:
+        """Whether a flush is over, and the coordinator is being told of nothing that would come behind the end."""
+        return self._pipeline.ledger.is_flushed(number) and not self.state.asked
 
     async def _clear(self) -> bool:
         """End what is not on its way, and wait for the rest. Whether there was any."""
@@ -127,21 +152,27 @@ class Transactions:
     async def _end(self, committed: bool) -> None:
         if self.state.is_empty:
             return
-        what = "commit" if committed else "abort"
+        values = self._producer() | {"committed": committed}
+        with self._unknown_if_it_fails("commit" if committed else "abort"):
+            try:
+                await self._ask(END_TXN, values, lambda answer: [answer["error_code"]])
+            except CoordinatorRefused as error:
+                if not committed:
+                    raise
+                self.state.fail(error)
+                raise TransactionError(f"not committed, abort it: {error}", cause=error) from error
+
+    @contextmanager
+    def _unknown_if_it_fails(self, what: str) -> Iterator[None]:
+        """Nobody knows how the transaction ended if the coordinator gives no answer; unless the state tells it."""
         try:
-            values = self._producer() | {"committed": committed}
-            await self._ask(END_TXN, values, lambda answer: [answer["error_code"]])
-        except CoordinatorRefused as error:
-            if not committed:
-                raise self.state.unknown(what, error) from error
-            self.state.fail(error)
-            raise TransactionError(f"not committed, abort it: {error}", cause=error) from error
-        except TransactionError:
-            raise
+            yield
         except asyncio.CancelledError:
             self.state.apply("lose")
             raise
         except ClientError as error:
+            if self.state.state in (TransactionState.FAILED, TransactionState.FENCED):
+                raise
             raise self.state.unknown(what, error) from error
 
     async def _renew(self, known: Mapping[str, Any]) -> None:
@@ -156,7 +187,9 @@ class Transactions:
         try:
             return await self._coordinator.ask(message, values, codes)
         except CoordinatorRefused as error:
-            if error.code in FENCED:
+            # A new producer has asked for nothing but its id: the rest is of a transaction that was lost.
+            is_lost = self.state.state is TransactionState.NEW and message is not INIT_PRODUCER_ID
+            if error.code in FENCED and not is_lost:
                 raise self.state.fence() from error
             raise
 

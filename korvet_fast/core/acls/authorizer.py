@@ -11,20 +11,23 @@ _LONGEST: Final = 255  # characters of a name that a decision is kept for
 
 
 class Permissions:
-    """What one principal may do from one host. All of its connections have the same object."""
+    """What one principal may do from one host. All of its connections have the same object.
 
-    __slots__ = ("__weakref__", "_authorizer", "_known", "_some", "host", "principal")
+    `known`: what was decided already, the operations by name for each type of resource.
+    """
+
+    __slots__ = ("__weakref__", "_authorizer", "_some", "host", "known", "principal")
 
     def __init__(self, authorizer: "Authorizer", principal: str, host: str) -> None:
         self.principal = principal
         self.host = host
         self._authorizer = authorizer
-        self._known: list[dict[str, int]] = [{} for _ in range(max(ResourceType) + 1)]  # operations, by name
+        self.known: list[dict[str, int]] = [{} for _ in range(max(ResourceType) + 1)]  # operations, by name
         self._some: dict[tuple[int, int], bool] = {}
 
     def allows(self, operation: Operation, resource: ResourceType, name: str) -> bool:
         """Whether the principal may do this to the resource of this name."""
-        found = self._known[resource].get(name)
+        found = self.known[resource].get(name)
         if found is None:
             found = self._decide(resource, name)
         return found >> operation & 1 == 1
@@ -35,7 +38,7 @@ class Permissions:
 
     def operations(self, resource: ResourceType, name: str) -> int:
         """All operations that the principal may do to the resource, as bits (KIP-430)."""
-        found = self._known[resource].get(name)
+        found = self.known[resource].get(name)
         return self._decide(resource, name) if found is None else found
 
     def allows_some(self, operation: Operation, resource: ResourceType) -> bool:
@@ -47,7 +50,7 @@ class Permissions:
 
     def forget(self) -> None:
         """Decide anew from now on: the bindings have changed."""
-        for known in self._known:
+        for known in self.known:
             known.clear()
         self._some.clear()
 
@@ -55,7 +58,7 @@ class Permissions:
         found = self._authorizer.decide(self.principal, self.host, resource, name)
         if len(name) <= _LONGEST:
             self._authorizer.count_decision()
-            self._known[resource][name] = found
+            self.known[resource][name] = found
         return found
 
 

@@ -41,6 +41,7 @@ class Cluster:
     `refreshed` is called after every refresh, with whether the members changed or somebody asked for the refresh.
     `re_registrations`: how often the others have taken this broker for dead while it lived. `former`: the members of a
     history of the store that broke. A store that is not shared has one broker, without a record.
+    `reads_lag`: while saves fail, this broker may read what was true before it was cut off, its own record among it.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Cluster:
         metadata: MetadataVersion,
         settings: Settings,
         refreshed: Callable[[bool], None],
+        reads_lag: bool = False,
     ) -> None:
         self.members: tuple[BrokerRegistration, ...] = ()
         self.is_shared = store.shared is not None
@@ -57,6 +59,7 @@ class Cluster:
         self._clock = clock
         self._metadata = metadata
         self._refreshed = refreshed
+        self._reads_lag = reads_lag
         self.re_registrations = 0
         self.lease = settings.number("broker.session.timeout.ms") / 1000
         self._interval = settings.number("broker.heartbeat.interval.ms") / 1000
@@ -138,7 +141,10 @@ class Cluster:
         self._preferred.pop(topic, None)
 
     def holds_lease(self) -> bool:
-        """Whether this broker may count on its record: a refresh has found the record within the lease."""
+        """Whether this broker may count on its record: a refresh has found the record within the lease.
+
+        Where reads lag, it was one that sent a heartbeat, or came before the next heartbeat was due.
+        """
         return self._held_until == _FOREVER or self._clock.monotonic() < self._held_until
 
     # -- coming and going ------------------------------------------------------------------------------------------
@@ -222,7 +228,8 @@ class Cluster:
         mine = registrations.get(self.id)
         if mine is None or mine[0].incarnation != self._lifecycle.registration.incarnation:
             return await self._register_again(registrations)
-        self._held_until = began + self.lease - self._interval
+        if failure is None or not self._reads_lag:
+            self._held_until = began + self.lease - self._interval
         if failure is not None:
             self._complain(failure.detail)  # while the store takes no heartbeat, the silence of others proves nothing
         else:

@@ -16,7 +16,7 @@ from korvet_fast.core.groups.encoding import encode_paced
 from korvet_fast.core.groups.store import CoordinatorFenced, GroupStore, error_of
 from korvet_fast.core.groups.text.group import TextResult
 from korvet_fast.core.groups.waiter import Waiter
-from korvet_fast.errors import NONE, Errors, StoreError
+from korvet_fast.errors import NONE, ChangeTooLarge, Errors, StoreError
 
 LATE = 1.0  # seconds by which a timer may be late; beyond that the whole program stood still
 _RATE = 4 << 20  # bytes a second of documents that a group has stored, about
@@ -252,7 +252,8 @@ class GroupRuntime:
             await self.offsets.put(changes)
         except (CoordinatorFenced, StoreError) as failure:
             self._owner.fail(self, failure)
-            return error_of(failure)
+            # Kafka's error for a batch of commits that its log refuses for its size (GroupMetadataManager.scala).
+            return Errors.INVALID_COMMIT_OFFSET_SIZE if isinstance(failure, ChangeTooLarge) else error_of(failure)
         if more:
             self._count_memory()
         return NONE

@@ -146,7 +146,8 @@ class PartitionLeader:
         """Make sure that this broker still leads, before a client is told something that cannot be taken back.
 
         A broker that is cut off together with a former master of the store knows one history, and the present leader
-        another. Where the topic asks for copies, the broker that is cut off finds none. Raises `KorvetError`
+        another. Where the topic asks for copies, the broker that is cut off finds none. Where brokers copy files, the
+        copies of what is durable are not asked for again, but the metadata log is. Raises `KorvetError`
         NOT_LEADER_OR_FOLLOWER then.
         """
         log = self._log
@@ -155,6 +156,7 @@ class PartitionLeader:
             return
         try:
             await log.opened.append((), log.end, sync=sync, copies=copies).durable
+            await self._verify_owner()
         except (OffsetConflict, StoreError) as failure:
             why = self.explain(failure).detail
             raise KorvetError(_NOT_LEADER, f"it is not certain that this broker leads {log.name}: {why}") from None
@@ -165,11 +167,17 @@ class PartitionLeader:
         A former leader that does not know yet of the present one knows an old end, and the client would begin anew.
         Raises `StoreError`, or `KorvetError` NOT_LEADER_OR_FOLLOWER.
         """
+        if self._log.config.copies == 1:
+            await self._verify_owner()
+        else:
+            await self.verify_leadership()
+
+    async def _verify_owner(self) -> None:
+        """Ask the store who leads. Raises `StoreError`, or `KorvetError` NOT_LEADER_OR_FOLLOWER."""
         shared = self._store.shared
         if shared is not None and not await shared.is_leader(self._log.name):
             self._given.on_fenced()
             raise KorvetError(_NOT_LEADER, f"{self._log.name} was taken over by another broker")
-        await self.verify_leadership()
 
     # -- failures ------------------------------------------------------------------------------------------------
 

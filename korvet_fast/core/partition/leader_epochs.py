@@ -8,12 +8,18 @@ from korvet_fast.errors import Errors
 
 EpochOffset = tuple[int, int]
 _NONE = -1  # as an epoch: it is not known
+_LAST = (1 << 31) - 2  # epochs are int32 numbers, and so is the one that comes after
 _FIRST = itemgetter(1)  # of an entry
 
 
 def epoch_error(given: int, known: int) -> Errors:
     """The error for a request that was made under another leader epoch than the `known` one (KIP-320)."""
     return Errors.FENCED_LEADER_EPOCH if given < known else Errors.UNKNOWN_LEADER_EPOCH
+
+
+def explain_last_epoch(epoch: int) -> str:
+    """Why no broker may lead under this epoch; "" if one may."""
+    return "" if epoch <= _LAST else f"no broker can lead under epoch {epoch}: no other one could lead after it"
 
 
 class LeaderEpochCache:

@@ -107,6 +107,7 @@ async def _append_copied(
 ) -> "asyncio.Future[None]":
     """Append batches of `data`, all or none; the future ends when they are flushed. Raises `StoreError`."""
     _check(replica, epoch, replica.end, [(each.base_offset, each.last_offset, each.leader_epoch) for each in batches])
+    replica.listener.check(data[batches[0].start : batches[-1].start + batches[-1].size])
     last = replica.epochs.last
     for each in batches:
         replica.epochs.add(each.leader_epoch, each.base_offset)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
+from korvet_fast.core.partition.leader_epochs import explain_last_epoch
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import NotCarriedOut, Peers, Vote, VoteRequest
 from korvet_fast.core.replication.quorum import LogPosition, Promise, Voter, explain_defeat, is_elected
@@ -74,6 +75,12 @@ class Election:
         self._saved = await self._store.load(_KEY)
         if self._saved is not None:
             self._voter = Voter(**json.loads(self._saved))
+        if self.leader not in self._voters:
+            raise StoreError(
+                f"replication.peers has no broker {self.leader}, which leads @registry as far as this broker knows. "
+                "Name it there again, on all brokers, and start them; before it is left out, have another one lead: "
+                "korvet-fast partition lead @registry 0 --broker N"
+            )
         self._is_open = True
 
     def close(self) -> None:
@@ -93,6 +100,7 @@ class Election:
         """Answer a candidate; the promise is on disk. Raises `NotCarriedOut` and other `StoreError`s."""
         if not self._is_open:
             raise NotCarriedOut(f"broker {self._own} is starting")
+        _check_epoch(request.epoch)
         async with self._saving:
             voter = Voter(self._voter.epoch, self._voter.leader) if request.trial else self._voter
             before = voter.epoch
@@ -114,6 +122,8 @@ class Election:
         """
         if leader not in self._voters or (leader == self._own and epoch >= self._voter.epoch):
             return
+        if explain_last_epoch(epoch):
+            return  # nobody gave a vote for that
         async with self._saving:
             if self._voter.update_leader(leader, epoch, elected=elected):
                 self._log.stop_leading()
@@ -150,7 +160,7 @@ class Election:
         if known >= request.epoch:
             request = request._replace(epoch=known + 1)
             votes = await self._collect(request)
-        why = self._count(votes, request)
+        why = explain_last_epoch(request.epoch) or self._count(votes, request)
         if why:
             return why
         async with self._saving:
@@ -162,7 +172,7 @@ class Election:
         if why or self.leader != self._own or self.epoch != request.epoch:
             return why or "another broker was named meanwhile: try again"
         try:
-            await self._log.begin_leading(request.epoch, self._voters)
+            await self._log.begin_leading(request.epoch, self._voters, unclean=request.unclean)
         except OffsetConflict:
             return "another broker was named meanwhile: try again"
         logger.info("this broker leads @registry, the metadata log, under epoch %d", request.epoch)
@@ -193,6 +203,7 @@ class Election:
         """Ask one broker for its vote; if it follows a later leader than this broker, it is believed, however late."""
         try:
             vote = await self._peers.vote(voter, request)
+            _check_epoch(vote.promise.epoch)
             votes[voter] = vote
             if not vote.promise.granted:
                 await self.learn_leader(vote.leader, vote.promise.epoch, elected=vote.elected)
@@ -207,3 +218,9 @@ class Election:
         if request.epoch < 0:  # only to learn of the leader
             return self._is_majority(votes)
         return not self._count(votes, request)
+
+
+def _check_epoch(epoch: int) -> None:
+    """Raises `StoreError` for an epoch of the metadata log that no broker can have."""
+    if why := explain_last_epoch(epoch):
+        raise StoreError(why)

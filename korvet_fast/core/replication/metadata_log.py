@@ -12,10 +12,10 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from korvet_fast._native import assign_offsets, batch_headers
-from korvet_fast.core.replication.peers import METADATA_LOG, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN, KeyAnswer, KeyRequest, KeyVerb
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.replica import LogListener, Replica
-from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.errors import CodecError, OutcomeUnknown, StoreError
 from korvet_fast.store.interface import CopyStore
 from korvet_fast.store.key_changes import KeyChange, pack_changes, unpack_changes
 from korvet_fast.store.types import CompareAndSet, OffsetConflict, RecordBatch, SegmentLimits
@@ -29,6 +29,7 @@ _GARBAGE = 1 << 20  # bytes that may always be out of date
 _PATIENCE = 5.0  # seconds until most brokers have to have a change
 _SLICE = 256 << 10  # bytes of values that are written again at once, about: a batch has to fit in a follower's fetch
 _ROW = 80  # bytes that a change takes besides its key and its value, about
+_OFFSET_BITS = 32  # of a version, below the epoch of the last unclean election
 _LEADER = "leader"  # key of the leader; written first under each epoch, as only that makes older records safe
 
 
@@ -86,8 +87,10 @@ class MetadataLog(LogListener):
         for records, end in found:
             self.appended(records, end)
 
-    async def begin_leading(self, epoch: int, voters: Sequence[int]) -> None:
+    async def begin_leading(self, epoch: int, voters: Sequence[int], *, unclean: bool = False) -> None:
         """Lead under `epoch`. Returns when most brokers have the first record of this leadership.
+
+        `unclean`: other brokers may have had records that this one lacks.
 
         Raises `OffsetConflict` where another broker was promised a later epoch meanwhile, `OutcomeUnknown` where most
         brokers do not copy the record in time, and other `StoreError`s. The leader has to try a new epoch then: nobody
@@ -99,7 +102,8 @@ class MetadataLog(LogListener):
         if self._begun != epoch:
             replica.stop_leading()
             raise OffsetConflict(-1, fenced=True)
-        safe = self._append([(_LEADER, b"%d@%d" % (self._own, epoch))])
+        lacking = [(UNCLEAN, b"%d" % epoch)] if unclean else []
+        safe = self._append([(_LEADER, b"%d@%d" % (self._own, epoch)), *lacking])
         await asyncio.wait([safe], timeout=_PATIENCE)
         if not safe.done():
             raise OutcomeUnknown(f"most brokers do not copy the metadata log within {_PATIENCE:g} s")
@@ -115,9 +119,13 @@ class MetadataLog(LogListener):
 
     # -- events of the log ---------------------------------------------------------------------------------
 
+    def check(self, records: Buffer) -> None:
+        """See `LogListener.check`: the next start could not read other batches."""
+        _unpack(records)
+
     def appended(self, records: Buffer, end: int) -> None:
-        """See `LogListener.appended`."""
-        changes = list(unpack_changes(records))
+        """See `LogListener.appended`. Raises `StoreError`."""
+        changes = _unpack(records)
         self._size += len(records)
         self._uncommitted.append((end, changes))
         for key, value in changes:
@@ -177,8 +185,11 @@ class MetadataLog(LogListener):
         return KeyAnswer(done=await self._save(request))
 
     def find_version(self, prefix: str) -> int:
-        """See `SharedStore.version`: of the keys that this broker has."""
-        return self._versions.get(prefix, 0)
+        """See `SharedStore.version`: of the keys that this broker has.
+
+        After an unclean election other records get the offsets of those that are lost.
+        """
+        return (int(self.values.get(UNCLEAN, b"0")) << _OFFSET_BITS) + self._versions.get(prefix, 0)
 
     async def _save(self, request: KeyRequest) -> bool:
         changes = [CompareAndSet(*each) for each in request.changes]
@@ -189,6 +200,7 @@ class MetadataLog(LogListener):
         if not rows:
             await self._prove_leadership()
             return all(self._latest.get(each.key) == each.expected for each in changes)
+        request.check_size()
         await self._wait(self._append(rows))
         self._compact_soon()
         return True
@@ -241,7 +253,7 @@ class MetadataLog(LogListener):
     async def _compact(self) -> None:
         replica = self.replica
         base, self._size = replica.end, 0
-        keys = iter(list(self._latest))
+        keys = iter([UNCLEAN, *self._latest])  # who begins here knows first how far keys may be lost
         try:
             while rows := list(self._take_slice(keys)):
                 await self._append(rows)
@@ -260,6 +272,14 @@ class MetadataLog(LogListener):
                 taken += _size(key, value)
                 if taken >= _SLICE:
                     return
+
+
+def _unpack(batches: Buffer) -> list[KeyChange]:
+    """Raises `StoreError`."""
+    try:
+        return list(unpack_changes(batches))
+    except CodecError as error:
+        raise StoreError(f"{METADATA_LOG}: a batch is no change of keys: {error}") from error
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from korvet_fast.core.partition.leader_epochs import EpochOffset
 from korvet_fast.core.replication.quorum import LogPosition, Promise
-from korvet_fast.errors import NONE, Errors, StoreError
+from korvet_fast.errors import NONE, ChangeTooLarge, Errors, StoreError
 from korvet_fast.types import Buffer
 
 METADATA_LOG = "@registry:0"  # the log of topics, settings, groups and leaders
+UNCLEAN = "unclean"  # key in it: the epoch under which a broker last led it that may have lacked records
+_LARGEST_SAVE: Final = 32 << 20  # bytes of a batch: a follower fetches one whole, and takes 64 MB at a time
+_RECORD: Final = 24  # bytes of a record besides its key and its value, at most
 
 
 def qualify(log: str, topic: str) -> str:
@@ -83,6 +86,21 @@ class KeyRequest(NamedTuple):
     verb: KeyVerb
     key: str = ""
     changes: Sequence[tuple[str, bytes | None, bytes | None]] = ()
+
+    def check_size(self) -> None:
+        """Raises `ChangeTooLarge` for a save that no follower could copy."""
+        sizes = [
+            (len(key.encode()) + len(value or b"") + _RECORD, key)
+            for key, value, expected in self.changes
+            if value != expected
+        ]
+        total = sum(size for size, _ in sizes)
+        if total > _LARGEST_SAVE:
+            size, key = max(sizes)
+            raise ChangeTooLarge(
+                f"a change of {total:,} bytes in @registry, {size:,} of them under the key {key}, is too large to be "
+                f"copied: {_LARGEST_SAVE:,} bytes are the limit"
+            )
 
 
 class KeyAnswer(NamedTuple):

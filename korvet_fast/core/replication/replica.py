@@ -6,9 +6,11 @@ who waits for the high watermark.
 
 import asyncio
 import json
+import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from korvet_fast.core.partition.leader_epochs import LeaderEpochCache
 from korvet_fast.core.replication.follower import FollowerState
@@ -21,19 +23,56 @@ from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import LARGE, Appending, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
 
+logger = logging.getLogger(__name__)
+
 PREFIX = "replica/"  # key in this broker's own store: this and the log's name
+_NEVER = -1  # as an epoch: of an unclean election, where there was none
 
 
-async def remove_copy(store: CopyStore, log: str) -> None:
-    """Remove what this broker has of a log that nobody opens. Raises `StoreError`."""
-    await store.drop(log)
+async def remove_copy(store: CopyStore, log: str, unclean: int) -> bool:
+    """Remove what this broker has of a log that nobody opens. Raises `StoreError`.
+
+    False: it is set aside, as the metadata log may have lost its topic since the copy was made. `unclean`: the epoch of
+    that log's last unclean election.
+    """
     saved = await store.load(PREFIX + log)
+    known = json.loads(saved) if saved is not None else None
+    gone = await _remove(store, log, keep=known is not None and _may_be_lost(known, unclean))
     if saved is not None:
         await store.save(PREFIX + log, None, saved)
+    return gone
+
+
+def _may_be_lost(known: Mapping[str, Any], unclean: int) -> bool:
+    """Whether there was an unclean election since the copy with this document was made."""
+    return bool(known.get("unclean", _NEVER) != unclean)
+
+
+async def _remove(store: CopyStore, log: str, *, keep: bool) -> bool:
+    """Remove the files of a log; False: they are set aside, as there are records to `keep`. Raises `StoreError`."""
+    bounds = await store.bounds(log)
+    if not keep or bounds.start == bounds.end:
+        await store.drop(log)
+        return True
+    place = await store.set_aside(log)
+    logger.warning(
+        "%s: its topic is gone from the metadata log, which an unclean election has cut. This broker's copy, offsets "
+        "%d to %d, is not served any more, and lies in %s. If nobody needs it, remove that directory. To read it, move "
+        "it to an empty directory as %s, start a broker without replication.peers over that, and create its topic",
+        log,
+        bounds.start,
+        bounds.end - 1,
+        place,
+        log.replace(":", "-"),
+    )
+    return False
 
 
 class LogListener:
     """Gets the events of a log, in the order of the log."""
+
+    def check(self, records: Buffer) -> None:
+        """Raises `StoreError` for fetched batches that may not stand in the log; nothing is appended then."""
 
     def appended(self, records: Buffer, end: int) -> None:
         """These batches were appended; the log ends at `end` now."""
@@ -62,6 +101,7 @@ class Replica:
     `opened`: the log in the store; `start`, `end`: of it. `topic`: which topic of this name it is of, as hex.
     `progress`: of the followers, while this broker leads. `state`: as a follower; it is kept, and waits, while this
     broker leads. `is_new`: this broker never had all that is safe. `in_sync`: as the metadata log has it.
+    `unclean`: the epoch of the metadata log's last unclean election when the copy was made, -1 if there was none.
     `tells_watermark`: followers are told of the watermark as soon as it moves, not only with the next batches; `told`
     has by follower the one that was told last. `failure`: why nothing can be copied at present, "" if it can; the
     leader is not asked again before `retry_at`, in monotonic seconds.
@@ -93,6 +133,7 @@ class Replica:
         "tells_watermark",
         "told",
         "topic",
+        "unclean",
     )
 
     def __init__(self, name: str, topic: str, store: CopyStore, listener: LogListener | None = None) -> None:
@@ -102,6 +143,7 @@ class Replica:
         self.start = self.end = 0
         self.is_new = self.in_sync = True
         self.tells_watermark = False
+        self.unclean = _NEVER
         self.failure, self.retry_at = "", 0.0
         self.told: dict[int, int] = {}
         self.epochs = LeaderEpochCache()
@@ -117,14 +159,14 @@ class Replica:
         self._ahead: dict[int, tuple[int, float]] = {}  # followers whose disks are faster than ours: how far, and when
 
     async def open(self) -> None:
-        """Read the log's bounds; records of another topic of this name are removed. Raises `StoreError`."""
+        """Read the log's bounds; records of another topic of this name go as in `remove_copy`. Raises `StoreError`."""
         store, key = self.store, PREFIX + self.name
         self._saved = await store.load(key)
         known = json.loads(self._saved) if self._saved is not None else None
         if known is None or known["topic"] != self.topic:
-            await store.drop(self.name)
-            known = {"epochs": [], "new": True}
-        self.is_new = known["new"]
+            await _remove(store, self.name, keep=known is not None and _may_be_lost(known, self.unclean))
+            known = {"epochs": [], "new": True, "unclean": self.unclean}
+        self.is_new, self.unclean = known["new"], known.get("unclean", _NEVER)
         self.opened = store.open_log(self.name)
         bounds = await store.bounds(self.name)
         self.start, self.end = bounds.start, bounds.end
@@ -136,7 +178,10 @@ class Replica:
 
     async def save_epochs(self) -> None:
         """Keep the epochs, durably: before the first batch of a new one is appended."""
-        packed = json.dumps({"topic": self.topic, "epochs": self.epochs.entries, "new": self.is_new}).encode()
+        values: dict[str, Any] = {"topic": self.topic, "epochs": self.epochs.entries, "new": self.is_new}
+        if self.unclean != _NEVER:
+            values["unclean"] = self.unclean
+        packed = json.dumps(values).encode()
         if packed == self._saved:
             return
         if not await self.store.save(PREFIX + self.name, packed, self._saved):
@@ -149,11 +194,11 @@ class Replica:
         await asyncio.wait([durable])
         durable.result()
 
-    async def drop(self) -> None:
-        """Remove the log. Raises `StoreError`."""
+    async def drop(self, *, keep: bool = False) -> None:
+        """Remove the log, or (`keep`) set its records aside. Raises `StoreError`."""
         self.stop_leading()
         async with self.changing:
-            await self.store.drop(self.name)
+            await _remove(self.store, self.name, keep=keep)
             self.start = self.end = 0
             self.listener.restarted()
             if self._saved is not None and await self.store.save(PREFIX + self.name, None, self._saved):

@@ -13,9 +13,10 @@ from typing import Any
 from korvet_fast.config import Settings
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.fair_queue import BackgroundPace
+from korvet_fast.core.partition.leader_epochs import explain_last_epoch
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
 from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, find_present, unpack_state
-from korvet_fast.core.replication.peers import METADATA_LOG
+from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN
 from korvet_fast.core.replication.registry import Registry
 from korvet_fast.core.replication.replica import PREFIX as COPIES
 from korvet_fast.core.replication.replica import Replica, remove_copy
@@ -72,6 +73,8 @@ class Replicas:
         ] = {}  # by log that this broker leads: the last version of its state that was applied
         self._uncopied: dict[str, None] = {}  # topics whose copies are to be made or removed
         self._leftovers: dict[str, None] = {}  # logs here that no topic has
+        self._unclean = -1  # the epoch of the metadata log's last unclean election
+        self._vanished: set[str] = set()  # ids of topics that are gone, of whose deletion there is no record
         self._wake = asyncio.Event()
 
     # -- changes of the metadata log ----------------------------------------------------------------------------------
@@ -80,7 +83,9 @@ class Replicas:
         """The metadata log has this value under a key from now on."""
         if key.startswith(_TOPICS):
             topic = key.removeprefix(_TOPICS)
-            document = Document.unpack(value) if value is not None else None
+            document, known = Document.unpack(value) if value is not None else None, self._topics.get(topic)
+            if known is not None and (document is None or document.id != known.id):
+                self._vanished.add(known.id.hex())  # a record of its deletion would have come before
             if document is None or document.deleting:
                 self._topics.pop(topic, None)
                 self._configs.pop(topic, None)
@@ -96,6 +101,8 @@ class Replicas:
                 self._states[log] = unpack_state(value)
             self._follow_state(log)
             self._on_change()
+        elif key == UNCLEAN and value is not None:
+            self._unclean = max(self._unclean, int(value))
 
     def find_replicas(self, log: str) -> Sequence[int]:
         """The brokers that have copies, the first choice of a leader first; none where there is no such partition."""
@@ -212,7 +219,7 @@ class Replicas:
                 del self.logs[replica.name]
                 self._taken.pop(replica.name, None)
                 self._leftovers[replica.name] = None  # until it is gone: dropping it may fail
-                await replica.drop()
+                await replica.drop(keep=replica.topic in self._vanished and replica.unclean != self._unclean)
                 self._leftovers.pop(replica.name, None)
         pace = BackgroundPace()
         for index, brokers in enumerate(document.replicas[: document.partitions] if document is not None else ()):
@@ -221,7 +228,7 @@ class Replicas:
                 await pace.turn()
             if self._own in brokers and log not in self.logs:
                 replica = Replica(log, wanted, self._store)
-                replica.tells_watermark = self._tells_watermark
+                replica.tells_watermark, replica.unclean = self._tells_watermark, self._unclean
                 await replica.open()
                 self.logs[log] = replica
             if self._topics.get(topic) is not document:
@@ -231,25 +238,34 @@ class Replicas:
                 self._follow_state(log)
         self._on_change()
 
-    async def note_topics(self, topics: Mapping[str, bytes]) -> None:
-        """Remove the copies of topics that were deleted while this broker was away.
+    async def note_topics(self, topics: Mapping[str, bytes], unclean: bytes | None) -> None:
+        """Remove the copies of topics that were deleted while this broker was away. Raises `StoreError`.
 
-        `topics`: the keys and documents of all, as the leader of the metadata log has them. Raises `StoreError`.
+        `topics`: the keys and documents of all, as the leader of the metadata log has them. Of a topic whose document
+        cannot be read, all copies stay. `unclean`: its value of `UNCLEAN`, loaded after them; topics that are gone
+        since a copy was made may be lost, not deleted.
         """
+        if unclean is not None:
+            self.note_change(UNCLEAN, unclean)
+        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
         wanted = set()
         for key, packed in topics.items():
-            document = Document.unpack(packed)
+            topic = key.removeprefix(_TOPICS)
+            try:
+                document = Document.unpack(packed)
+            except StoreError:  # told when the topics are opened
+                wanted |= {log for log in here if log.rpartition(":")[0] == topic}
+                continue
             brokers = enumerate(document.replicas[: document.partitions])
-            wanted |= {f"{key.removeprefix(_TOPICS)}:{index}" for index, copies in brokers if self._own in copies}
-        here = {key.removeprefix(COPIES) for key in await self._store.scan(COPIES)} - {METADATA_LOG}
+            wanted |= {f"{topic}:{index}" for index, copies in brokers if self._own in copies}
         self._leftovers = dict.fromkeys(here - wanted)
         self._wake.set()
 
     async def _remove_leftovers(self) -> None:
         for log in list(self._leftovers):
             try:
-                if self._own not in self.find_replicas(log) and log not in self.logs:  # else the topic is there again
-                    await remove_copy(self._store, log)
+                is_back = self._own in self.find_replicas(log) or log in self.logs
+                if not is_back and await remove_copy(self._store, log, self._unclean):
                     logger.info("%s is removed: its topic was deleted while this broker was away", log)
             except StoreError as error:
                 logger.error("%s cannot be removed yet: %s", log, error.detail)
@@ -282,6 +298,8 @@ class Replicas:
                     f"name this broker: --broker {self._own} --unclean"
                 )
             taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
+            if why := explain_last_epoch(taken.epoch):
+                raise StoreError(f"{log}: {why}")
             packed = taken.pack()
             if await self._registry.save(PREFIX + log, packed, document):
                 break
@@ -392,7 +410,9 @@ class Replicas:
                 return f"broker {broker} is not in sync, and would lose records; brokers {present} are"
             is_whole = broker != self._own or not self._lacks_copy(log, state) or await self._await_copy(log, until)
             if broker == state.leader and is_whole:
-                return ""
+                if await self._registry.save(PREFIX + log, document, document):  # the load may be out of date
+                    return ""
+                continue
             if not is_whole and not unclean:
                 return (
                     f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one, "

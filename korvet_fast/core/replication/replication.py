@@ -18,6 +18,7 @@ from korvet_fast.core.replication.leading import LeaderSide
 from korvet_fast.core.replication.metadata_log import MetadataLog
 from korvet_fast.core.replication.peers import (
     METADATA_LOG,
+    UNCLEAN,
     FetchedLog,
     KeyAnswer,
     KeyRequest,
@@ -105,7 +106,8 @@ class Replication:
             self._running.append(self._background.keep(work))
         try:
             await self._await_registry()
-            await self.replicas.note_topics(await self.registry.scan("topics/"))
+            topics = await self.registry.scan("topics/")
+            await self.replicas.note_topics(topics, await self.registry.load(UNCLEAN))
         except BaseException:
             await self.close()
             raise
@@ -172,6 +174,7 @@ class Replication:
     async def _ask(self, request: KeyRequest) -> KeyAnswer:
         leader = self.election.leader
         if leader != self.own:
+            request.check_size()  # the leader would close the connection on a request that is far too large
             return await self._peers.ask_keys(leader, request)
         return await self.serve_keys(request)
 

@@ -43,8 +43,9 @@ class Document(NamedTuple):
         """Raises `StoreError` if it is damaged."""
         try:
             values: dict[str, Any] = json.loads(data)
-            identity, partitions, configs = bytes.fromhex(values["id"]), values["partitions"], values["configs"]
-        except (ValueError, KeyError, TypeError) as error:
+            identity, partitions = bytes.fromhex(values["id"]), int(values["partitions"])
+            configs = dict(values["configs"])
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise StoreError(f"its document is damaged: {error!r}") from error
         # Documents of before there was a choice have no fixed settings.
         fixed, version = values.get("fixed", ONLY), values.get("version", 0)

@@ -44,7 +44,7 @@ class Topics(TopicIndex):
     """All topics of the cluster, and the partitions of each, of which this broker leads some.
 
     `reconcile` acquires the partitions of these topics that this broker is to lead, and resigns from the others.
-    `unreadable`: the names of topics that are there and not here, as the documents that others wrote cannot be read.
+    `unreadable`: the names of topics that are there and not here, as their documents cannot be read.
     `members`: the brokers that are there. `placement`: where copies go; None: the store decides. `quota`: how fast
     clients of this broker may create and delete.
     """
@@ -83,7 +83,7 @@ class Topics(TopicIndex):
     # -- the registry --------------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Load all topics of the registry. Raises `StoreError`.
+        """Load all topics of the registry; those whose documents cannot be read are left out. Raises `StoreError`.
 
         Where the store is not shared, this broker leads all partitions, and ends deletions that a crash cut short.
         """
@@ -93,7 +93,8 @@ class Topics(TopicIndex):
                 await self._refresh()
             else:
                 for name, packed in (await self._registry.load()).items():
-                    await self._take_in(name, packed)
+                    with self._leave_out(name):
+                        await self._take_in(name, packed)
             if given.store.shared is None:
                 await self._deletions.end()
         if given.store.shared is None:
@@ -108,6 +109,8 @@ class Topics(TopicIndex):
             raise StoreError(f"topic {name!r}: {error.detail}") from error
         except KorvetError as error:
             raise StoreError(f"topic {name!r} was made by a broker of other settings: {error.detail}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # JSON, but not what a document has
+            raise StoreError(f"topic {name!r}: its document is damaged: {error!r}") from error
         await _make_partitions(partial(topic.grow, self._given), 0, partitions)
         return topic
 
@@ -163,13 +166,15 @@ class Topics(TopicIndex):
 
     @contextmanager
     def _leave_out(self, name: str) -> Iterator[None]:
-        """Go on with the other topics if the document that another broker wrote of this one cannot be read."""
+        """Go on with the other topics if the document of this one cannot be read."""
         try:
             yield
         except KorvetError as error:
             self.unreadable.add(name)
             self._given.log.fail(
-                "unreadable", f"the document of topic {name!r} is left out until it changes: {error.detail}"
+                "unreadable",
+                f"the document of topic {name!r} is left out until it changes (topics/{name} in @registry: restore a "
+                f"copy of it, or start the version that wrote it): {error.detail}",
             )
 
     async def _apply_change(self, topic: Topic, packed: bytes | None) -> None:
@@ -267,6 +272,8 @@ class Topics(TopicIndex):
         check_new_name(name)
         if name in self._by_name:
             raise KorvetError(Errors.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
+        if name in self.unreadable:
+            raise StoreError(f"topic {name!r} is there, but its document, topics/{name} in @registry, cannot be read")
         near = self.find_alike(name)
         if near is not None:
             raise KorvetError(

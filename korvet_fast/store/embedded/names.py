@@ -1,8 +1,11 @@
 """Names of logs on disk: `orders:0` is the directory `orders-0`, as in Kafka."""
 
 import re
+from uuid import uuid4
 
 REMOVED = "@removed"  # where dropped logs wait to be deleted
+_STRAY = "-stray"  # ends the name of a directory that was set aside
+_LONGEST = 255  # bytes of a name, on most file systems
 _LOG = re.compile(r"@registry:0|[A-Za-z0-9._-]{1,249}:\d{1,5}", re.ASCII)
 _DIRECTORY = re.compile(r"@registry|@registry-0|[A-Za-z0-9._-]{1,249}-\d{1,5}", re.ASCII)
 
@@ -19,3 +22,13 @@ def log_name(directory: str) -> str | None:
     if _DIRECTORY.fullmatch(directory) is None:
         return None
     return directory if directory == "@registry" else ":".join(directory.rsplit("-", 1))
+
+
+def stray_name(log: str) -> str:
+    """A directory for a log that is set aside, as Kafka names it (LogManager): `orders-0.<uuid>-stray`.
+
+    It is no log's own. A long topic is shortened. Raises `ValueError` as `directory_name`.
+    """
+    topic, _, index = directory_name(log).rpartition("-")
+    suffix = f"-{index}.{uuid4().hex}{_STRAY}"
+    return topic[: _LONGEST - len(suffix)] + suffix

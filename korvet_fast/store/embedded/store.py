@@ -8,6 +8,7 @@ data/orders-0/start                          where the log starts, if records we
 data/@registry/                              keys and values, a log as well (registry.py)
 data/@registry/*.damaged                     what recovery had to cut off it, for a person to look at (recovery.py)
 data/@removed/                               dropped logs on their way out
+data/orders-0.<uuid>-stray/                  a log that was set aside, for a person to look at (names.py)
 data/groups.json, data/offsets.json          what core keeps where people can read it (plain_files.py)
 """
 
@@ -25,7 +26,7 @@ from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
 from korvet_fast.store.embedded.idle import close_idle
 from korvet_fast.store.embedded.lock import Lock
 from korvet_fast.store.embedded.log import Log, LogCollaborators
-from korvet_fast.store.embedded.names import REMOVED, directory_name
+from korvet_fast.store.embedded.names import REMOVED, directory_name, stray_name
 from korvet_fast.store.embedded.plain_files import EmbeddedPlainFiles
 from korvet_fast.store.embedded.reader import Reader
 from korvet_fast.store.embedded.recovery import open_logs, write_checkpoint
@@ -122,7 +123,7 @@ class EmbeddedStore:
                 for log in logs:
                     log.failed = log.failed or _CLOSED  # a late append would be missing in the checkpoint
                 try:
-                    await asyncio.get_running_loop().run_in_executor(None, self._leave, clean)
+                    await asyncio.get_running_loop().run_in_executor(None, _leave, self._directory, clean)
                 except OSError as error:
                     why = f"{self._directory} was not closed cleanly: {error.strerror}"
                     failed.append(f"{why}; its flushed records are safe, and the next start looks at every log")
@@ -140,13 +141,6 @@ class EmbeddedStore:
             if not under_way:
                 return logs
             await asyncio.wait(under_way)
-
-    def _leave(self, logs: list[Log]) -> None:
-        for log in logs:
-            last = log.segments[-1]
-            if last.index is not None and len(last.index):
-                write_index(last)
-        write_checkpoint(self._directory, logs)
 
     def _release(self) -> None:
         self._ready = False
@@ -235,22 +229,50 @@ class EmbeddedStore:
 
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
-        async with self._removals.lock(log):
-            state = self._logs.get(log)
-            if state is None:
-                return
-            async with self._commit.pause(state):
-                if not state.exists:
-                    self._forget_log(state)
-                    return
-                try:
-                    removed = self._put_aside(state)
-                except OSError as error:
-                    raise StoreError(f"{state.directory} cannot be removed: {error}") from error
+        removed = await self._take_out(log, stray=False)
+        if removed is None:
+            return
         try:
             await asyncio.get_running_loop().run_in_executor(self._writers, _remove, removed)
         except OSError as error:
             raise StoreError(f"{log} is dropped, but {removed} cannot be removed: {error}") from error
+
+    async def set_aside(self, log: str) -> str:
+        """See `CopyStore.set_aside`."""
+        stray = await self._take_out(log, stray=True)
+        if stray is None:
+            return ""
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._writers, sync_directory, self._directory)
+        except OSError as error:
+            raise StoreError(f"{log} is set aside as {stray}, but that is not on the disk: {error}") from error
+        return str(stray.absolute())
+
+    async def _take_out(self, log: str, *, stray: bool) -> Path | None:
+        """Take a log out of sight in one step, so that a new one of its name can be made at once.
+
+        Returns where its files are now: to be removed, or (`stray`) to be kept; None where there were none.
+        """
+        async with self._removals.lock(log):
+            state = self._logs.get(log)
+            if state is None:
+                return None
+            async with self._commit.pause(state):
+                if not state.exists:
+                    self._forget_log(state)
+                    return None
+                try:
+                    place = self._directory / stray_name(log) if stray else _name_removed(state)
+                    state.directory.rename(place)
+                except OSError as error:
+                    raise StoreError(f"{state.directory} cannot be removed: {error}") from error
+                self._forget_log(state)
+                for segment in state.segments:
+                    self._files.forget(segment.path)
+                if state.waiting is not None:
+                    state.waiting.fail(StoreError(state.failed))
+                    state.waiting = None
+                return place
 
     async def restart(self, log: str, start: int) -> None:
         """See `CopyStore.restart`."""
@@ -262,20 +284,6 @@ class EmbeddedStore:
             self._logs[log] = Log.create(log, directory, self._given, start)
         except OSError as error:
             raise StoreError(f"{directory} cannot be made: {error.strerror}") from error
-
-    def _put_aside(self, log: Log) -> Path:
-        """Take a log out of sight in one step, so that a new one of its name can be made at once."""
-        place = self._directory / REMOVED
-        place.mkdir(exist_ok=True)
-        removed = place / str(log.directory.stat().st_ino)
-        log.directory.rename(removed)
-        self._forget_log(log)
-        for segment in log.segments:
-            self._files.forget(segment.path)
-        if log.waiting is not None:
-            log.waiting.fail(StoreError(log.failed))
-            log.waiting = None
-        return removed
 
     def _forget_log(self, log: Log) -> None:
         del self._logs[log.name]
@@ -294,6 +302,21 @@ class EmbeddedStore:
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """See `KeyStore.scan`."""
         return self._registry.scan(prefix)
+
+
+def _leave(directory: Path, logs: list[Log]) -> None:
+    for log in logs:
+        last = log.segments[-1]
+        if last.index is not None and len(last.index):
+            write_index(last)
+    write_checkpoint(directory, logs)
+
+
+def _name_removed(log: Log) -> Path:
+    """Where the files of a dropped log wait to be deleted. Raises `OSError`."""
+    place = log.directory.parent / REMOVED
+    place.mkdir(exist_ok=True)
+    return place / str(log.directory.stat().st_ino)
 
 
 def _remove(directory: Path) -> None:

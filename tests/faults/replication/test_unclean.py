@@ -1,11 +1,16 @@
 """A broker that is not in sync leads if somebody insists: it is said before what that costs."""
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 from confluent_kafka import Producer
 
+from broker_process import BrokerProcess
 from faults.redis.load import read_log
-from faults.replication.trio import Trio
+from faults.replication.trio import PATIENCE, Trio
 
 
 def produce(trio: Trio, count: int, begin: int = 0) -> None:
@@ -13,6 +18,23 @@ def produce(trio: Trio, count: int, begin: int = 0) -> None:
     for number in range(begin, begin + count):
         producer.produce("orders", f"order {number}")
     assert producer.flush(200) == 0
+
+
+def run_command(broker: BrokerProcess, *arguments: str) -> str:
+    """A command of ours, at one broker only; what it says."""
+    command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", broker.bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return "" if done.returncode == 0 else " ".join(done.stderr.split()) or str(done.returncode)
+
+
+def find_stray(trio: Trio, broker: int) -> Path:
+    """The copy of `orders 0` that a broker has set aside, as soon as it has."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := list((trio.place / f"broker-{broker}" / "data").glob("orders-0.*-stray"))):
+        assert time.monotonic() < deadline, trio.tell()
+        time.sleep(0.1)
+    (stray,) = found
+    return stray
 
 
 def test_what_is_lost_is_told_and_then_lost(tmp_path: Path) -> None:
@@ -47,3 +69,45 @@ def test_what_is_lost_is_told_and_then_lost(tmp_path: Path) -> None:
         expected = [*range(10), *range(100, 105)]
         found = read_log(trio.brokers[leader].port, "orders")
         assert found == {0: [(offset, b"order %d" % number) for offset, number in enumerate(expected)]}
+
+
+def test_copies_of_topics_that_the_metadata_log_loses_are_kept(tmp_path: Path) -> None:
+    """The broker that is named hung while the topic was made. A copy can be read by a broker of its own."""
+    with Trio(tmp_path) as trio:
+        trio.create("first", 1)
+        trio.appoint_registry([1])
+        late = trio.brokers[3].process
+        assert late is not None
+        trio.away = trio.brokers[3]
+        late.send_signal(signal.SIGSTOP)
+        try:
+            trio.run("topic", "create", "orders", "--partitions", "1", "--replication-factor", "3")
+            trio.wait_for("orders", lambda one: one.leader in (1, 2) and sorted(one.isrs) == [1, 2])
+            produce(trio, 10)
+            trio.brokers[1].kill()
+        finally:
+            late.send_signal(signal.SIGCONT)
+        unclean = ("partition", "lead", "@registry", "0", "--broker", "3", "--unclean")
+        assert "Copies of topics that are lost so are set aside" in run_command(trio.brokers[3], *unclean)
+        deadline = time.monotonic() + PATIENCE
+        while why := run_command(trio.brokers[3], *unclean, "--yes"):
+            assert time.monotonic() < deadline, why + trio.tell()
+        stray = find_stray(trio, 2)
+        (line,) = (line for line in list(trio.brokers[2].log) if "orders:0: its topic is gone" in line)
+        assert f"offsets 0 to 9, is not served any more, and lies in {stray}." in line
+        trio.start(1)
+        trio.away = None
+        trio.wait_for("first", lambda one: one.leader > 0 and len(one.isrs) == 3)
+        assert "orders" not in trio.run("topic", "list")
+        find_stray(trio, 1)
+        trio.brokers[2].stop()
+        trio.start(2)
+        assert list(stray.parent.glob("orders-0*")) == [stray]
+        assert "orders" not in trio.run("topic", "list")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    stray.rename(elsewhere / "orders-0")
+    with BrokerProcess(elsewhere) as broker:
+        assert run_command(broker, "topic", "create", "orders", "--partitions", "1") == ""
+        found = read_log(broker.port, "orders")
+    assert found == {0: [(number, b"order %d" % number) for number in range(10)]}

@@ -13,7 +13,8 @@ import uvloop
 
 from benchmarks import probe
 from benchmarks.probe import VALGRIND
-from benchmarks.requests.cases import BrokerError, Case, call, encode, fetch_from, prepare, produce_to
+from benchmarks.requests.cases import BrokerError, Case, call, encode, fetch_from, prepare, produce_to, verify
+from benchmarks.requests.connections import ACLS, CONNECTIONS, TLS
 from benchmarks.requests.discard import Discard
 from benchmarks.requests.measure import Figure, measure
 from benchmarks.requests.reference import NOMINAL
@@ -43,6 +44,37 @@ def test_every_request_is_answered_well_again_and_again() -> None:
             assert case.message.response.decode(reply, _version(case), 1 << 20)["correlation_id"] == 7
 
     run(scenario)
+
+
+def test_some_requests_are_measured_behind_acls_and_inside_tls_too() -> None:
+    async def scenario() -> None:
+        names = set()
+        for connected in CONNECTIONS:
+            async with asyncio.timeout(60), connected.opened() as wire:
+                for case in await connected.prepare(wire):
+                    names.add(case.name)
+                    await wire.ask(case.frames, 3)
+                    assert (await verify(wire, case))["correlation_id"] == 7
+        assert {"Produce 16 KB" + ACLS, "Fetch 64 KB" + ACLS, "Produce 64 KB" + TLS} <= names
+        assert {name.removesuffix(ACLS).removesuffix(TLS) for name in names} <= names
+
+    uvloop.run(scenario())
+
+
+def test_a_connection_inside_tls_is_one() -> None:
+    async def scenario() -> None:
+        async with asyncio.timeout(60), open_wire(encrypted=True) as wire:
+            cases = {case.name: case for case in await prepare(wire)}
+            (frame,) = cases["Produce 64 KB"].frames
+            sent = list(wire.prepare([frame], 2))
+            assert all(len(each) > len(frame) and frame[100:200] not in each for each in sent)
+            await wire.send(sent)
+            answer = PRODUCE.response.decode(wire.read(), _version(cases["Produce 64 KB"]), 1 << 20)
+            assert answer["responses"][0]["partition_responses"][0]["error_code"] == 0
+            records = 63 << 10
+            assert len(await wire.ask(cases["Fetch 64 KB"].frames)) > records
+
+    uvloop.run(scenario())
 
 
 def test_a_fetch_brings_the_records_it_is_named_for() -> None:
@@ -77,8 +109,8 @@ def test_a_broker_that_hangs_up_ends_the_measurement() -> None:
 def test_a_figure_is_told_in_reference_loops_and_held_against_its_budget() -> None:
     if not VALGRIND.exists():
         missing("valgrind is not installed on this machine")
-    (figure,) = uvloop.run(measure(["fetch 64"], rounds=1))
-    assert figure.case.name == "Fetch 64 KB"
+    figure, *others = uvloop.run(measure(["fetch 64"], rounds=1))
+    assert [one.case.name for one in (figure, *others)] == ["Fetch 64 KB", "Fetch 64 KB" + ACLS, "Fetch 64 KB" + TLS]
     assert figure.micros == figure.ratio * NOMINAL > 0
     assert 10 < figure.allocations < 1000
     case = Case("x", HEARTBEAT, [], budget=25)

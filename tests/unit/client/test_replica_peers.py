@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from korvet_fast.client.replica_peers import ReplicaPeers
-from korvet_fast.core.replication.peers import FetchPosition, NotCarriedOut, VoteRequest
+from korvet_fast.core.replication.peers import FetchPosition, KeyRequest, KeyVerb, NotCarriedOut, VoteRequest
 from korvet_fast.core.replication.quorum import LogPosition
 from korvet_fast.core.replication.secret import Secret
 from korvet_fast.core.replication.static_peers import StaticPeers
 from korvet_fast.endpoint import Address
+from korvet_fast.errors import ChangeTooLarge, Errors, KorvetError, OutcomeUnknown, StoreError
 from korvet_fast.testing import running_broker
+from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.shapes.message import Message
 
 ADDRESSES = {1: Address("127.0.0.1", 1), 2: Address("127.0.0.1", 2)}
@@ -53,3 +55,27 @@ async def test_a_port_where_no_peers_are_served_leaves_no_connection_open() -> N
         async with asyncio.timeout(30):
             while len(list(Path("/proc/self/fd").iterdir())) > opened:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ChangeTooLarge("33 MB are too large"), ChangeTooLarge),
+        (OutcomeUnknown("most brokers do not answer"), OutcomeUnknown),
+        (KorvetError(Errors.NOT_LEADER_OR_FOLLOWER, "another broker leads"), NotCarriedOut),
+        (StoreError("the disk is gone"), StoreError),
+    ],
+)
+async def test_what_the_leader_of_the_metadata_log_refuses_is_the_same_error_here(
+    monkeypatch: pytest.MonkeyPatch, error: KorvetError, expected: type[StoreError]
+) -> None:
+    async def answer(*_: object) -> dict[str, Any]:
+        code, message = translate(error)
+        return {"error_code": code, "error_message": message}
+
+    peers = ReplicaPeers(StaticPeers(1, ADDRESSES, Secret(b"what all of them know")))
+    monkeypatch.setattr(peers, "_request", answer)
+    with pytest.raises(expected) as caught:
+        await peers.ask_keys(2, KeyRequest(KeyVerb.SAVE))
+    assert type(caught.value) is expected
+    assert caught.value.detail == error.detail

@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -62,10 +63,12 @@ class Gate:
     def __init__(self) -> None:
         self.open = threading.Event()
         self.reached = threading.Event()
+        self.written = 0
 
     def append(self, lines: Sequence[bytes]) -> tuple[int, str]:
         self.reached.set()
         self.open.wait()
+        self.written += len(lines)
         return len(lines), ""
 
 
@@ -160,8 +163,8 @@ def test_a_full_queue_drops_lines_and_nobody_waits(
     audit = AuditLog(str(tmp_path / "audit.log"), StillClock())
     audit.put(ENTRY)
     gate.reached.wait()
-    for _ in range(QUEUE + 500):
-        audit.put(ENTRY)  # it returns while the disk hangs
+    for number in range(QUEUE + 500):
+        audit.put(ENTRY._replace(host=f"host-{number}"))  # it returns while the disk hangs
     assert audit.dropped == 500
     gate.open.set()
     end(audit)
@@ -170,6 +173,25 @@ def test_a_full_queue_drops_lines_and_nobody_waits(
     lines = [record.getMessage() for record in caplog.records]
     assert lines[0] == "1 lines of the audit log were dropped: more came than can be written"
     assert lines[1].startswith("499 lines ")
+
+
+def test_a_client_that_is_denied_without_end_leaves_room_for_others(tmp_path: Path, gate: Gate) -> None:
+    audit = AuditLog(str(tmp_path / "audit.log"), StillClock())
+    audit.put(ENTRY)
+    gate.reached.wait()
+    for _ in range(2 * QUEUE):
+        audit.put(ENTRY)
+    dropped = audit.dropped
+    assert dropped == 2 * QUEUE - QUEUE // 2
+    for number in range(100):
+        audit.put(ENTRY._replace(host=f"10.0.1.{number}"))
+    assert audit.dropped == dropped
+    gate.open.set()
+    while gate.written < 1 + QUEUE // 2 + 100:
+        time.sleep(0.001)
+    audit.put(ENTRY)  # its lines are written, so it has room again
+    assert audit.dropped == dropped
+    end(audit)
 
 
 def test_a_disk_that_hangs_does_not_keep_the_broker(tmp_path: Path, gate: Gate) -> None:

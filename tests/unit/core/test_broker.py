@@ -1,6 +1,7 @@
 """The broker as a whole: who it is, producer ids, starting and stopping."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,17 +93,40 @@ def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(
     asyncio.run(run())
 
 
-def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_lets_go_of_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(prefix: str) -> dict[str, bytes]:
+        raise StoreError("the disk is gone")
+
     async def run() -> None:
-        async with run_broker(tmp_path) as world:
-            assert await world.store.save("topics/t", b'{"id": "00", "partitions": 1, "configs": {"gone": "1"}}', None)
+        store = EmbeddedStore(tmp_path)
+        monkeypatch.setattr(store, "scan", fail)
         with pytest.raises(StoreError, match="gone"):
-            await Broker(EmbeddedStore(tmp_path), read_settings()).open()
+            await Broker(store, read_settings()).open()
         store = EmbeddedStore(tmp_path)
         await store.open()
         await store.close()
 
     asyncio.run(run())
+
+
+def test_a_broker_that_cannot_start_ends_its_audit_log(tmp_path: Path) -> None:
+    settings = read_settings([f"audit.log.file={tmp_path / 'audit.log'}"])
+    before = set(threading.enumerate())
+
+    async def run() -> None:
+        async with run_broker(tmp_path / "data"):
+            with pytest.raises(StoreError):
+                await Broker(EmbeddedStore(tmp_path / "data"), settings).open()
+        async with run_broker(tmp_path / "data") as world:
+            assert await world.store.save("topics/t", b'{"id": "00", "partitions": 1, "configs": {"gone": "1"}}', None)
+        with pytest.raises(StoreError, match="gone"):
+            await Broker(EmbeddedStore(tmp_path / "data"), settings).open()
+        Broker(EmbeddedStore(tmp_path / "data"), settings)  # and one that is never opened, as its port is taken
+
+    asyncio.run(run())
+    assert [thread for thread in threading.enumerate() if thread.name == "audit" and thread not in before] == []
+    opened = [file.readlink() for file in Path("/proc/self/fd").iterdir() if file.exists()]
+    assert tmp_path / "audit.log" not in opened
 
 
 def test_the_audit_log_ends_though_the_store_cannot_be_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,8 @@
 """Coroutines that run without tasks, and side by side."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Coroutine
 from typing import Any
 
@@ -121,3 +123,33 @@ async def test_a_task_that_waits_for_a_signal_may_be_cancelled() -> None:
         await task
     signal.set()  # too late, and nothing happens
     assert not signal.cancel()
+
+
+async def test_a_signal_that_is_over_keeps_nothing_of_who_waited() -> None:
+    """Nor until the next garbage collection: the next one of what is old by then comes within the hour."""
+
+    class End:
+        def __call__(self, result: object, error: BaseException | None) -> None:
+            pass
+
+    async def work(signal: Signal) -> None:
+        await signal
+
+    gc.disable()
+    try:
+        signal, end = Signal(), End()
+        ended = weakref.ref(end)
+        run_inline(work(signal), end)
+        signal.set()
+        del end, signal
+        assert ended() is None
+        signal = Signal()
+        task = asyncio.create_task(work(signal))
+        cancelled = weakref.ref(task)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        del task, signal
+        assert cancelled() is None
+    finally:
+        gc.enable()

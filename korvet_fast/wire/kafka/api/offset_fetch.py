@@ -9,6 +9,7 @@ In versions 2 to 5 each partition that was asked for has the error of its group 
 partition: aiokafka (0.14, version 3) looks at partitions only, and reads from `auto_offset_reset` where one is missing.
 """
 
+from functools import partial
 from operator import attrgetter
 from typing import Final
 
@@ -54,13 +55,16 @@ class _Found:
         self.count = count
         self.refused: frozenset[str] = frozenset()
 
-    def limit(self, session: Session, *, named: bool) -> None:
+    async def limit(self, session: Session, pace: Pace, *, named: bool) -> None:
         """Refuse topics that the client may not describe if it has `named` them, and leave them out if not."""
+        names = list(self.partitions)
+        may = partial(has, session, OFFSET_FETCH) if named else partial(sees, session)  # of lists nothing is written
+        allowed = await pace.map(partial(may, DESCRIBE_TOPIC), names)
+        refused = frozenset(name for name, good in zip(names, allowed, strict=True) if not good)
         if named:
-            told = (name for name in self.partitions if not has(session, OFFSET_FETCH, DESCRIBE_TOPIC, name))
-            self.refused = frozenset(told)
+            self.refused = refused
             return
-        for name in [name for name in self.partitions if not sees(session, DESCRIBE_TOPIC, name)]:
+        for name in refused:
             self.count -= len(self.partitions.pop(name))
 
     def tell(self) -> Values:
@@ -139,7 +143,7 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
         by_topic = dict(sorted(by_topic.items()))
     told = _Found(error, by_topic, found, count)
     if not error and session.permissions is not None:
-        told.limit(session, named=partitions is not None)
+        await told.limit(session, pace, named=partitions is not None)
     return told
 
 

@@ -1,4 +1,4 @@
-"""What doctor says of topics that only grow."""
+"""What doctor says of topics that only grow, and of those that cannot be read."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from korvet_fast.cli import root
+from korvet_fast.cli.doctor.finding import Verdict
 from korvet_fast.cli.doctor.topics import judge_topics
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.testing import broker_in_thread
@@ -28,6 +29,15 @@ def test_topics_that_only_grow_are_named() -> None:
     assert list(judge_topics(documents(b="delete"), "delete")) == []
     (finding,) = judge_topics(documents(**dict.fromkeys("abcdefg", "compact")), "delete")
     assert finding.sentence.startswith("a, b, c, d, e and 2 more: ")
+
+
+def test_topics_that_cannot_be_read_are_named() -> None:
+    found = documents(b="compact") | {"topics/a": b"{torn", "topics/c": b"{}"}
+    *damaged, grows = judge_topics(found, "delete")
+    assert [one.verdict for one in damaged] == [Verdict.BAD] * 2
+    told = [one.sentence.partition(": ")[0] for one in damaged]
+    assert told == ["topic 'a' (topics/a in @registry)", "topic 'c' (topics/c in @registry)"]
+    assert grows.sentence.startswith("b: ")
 
 
 @pytest.mark.parametrize("place", ["files", "redis"])

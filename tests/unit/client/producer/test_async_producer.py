@@ -386,7 +386,9 @@ def test_a_second_event_loop_is_refused(run: Run, nowhere: str) -> None:
         await p.abort()
 
     async def second() -> None:
-        for call in (p.flush, p.close, p.abort, lambda: p.input.put(Message("t", b"x"))):
+        calls: list[Callable[[], Awaitable[Any]]] = [p.flush, p.close, p.abort]
+        calls += [lambda: p.input.put(Message("t", b"x")), lambda: p.send_many("t", None, [])]
+        for call in calls:
             with pytest.raises(RuntimeError, match="for the event loop of its first call"):
                 await call()
         with pytest.raises(RuntimeError, match="for the event loop of its first call"):

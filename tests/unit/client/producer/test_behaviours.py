@@ -262,15 +262,8 @@ def test_a_broker_that_is_away_is_asked_with_growing_pauses() -> None:
 
 
 def test_a_topic_that_is_not_allowed_fails_at_once() -> None:
-    cluster = SimulatedCluster()
-    world = ProducerWorld(cluster=cluster)
-    known = cluster.metadata
-    cluster.metadata = lambda names: (
-        known(names)
-        | {  # type: ignore[method-assign]
-            "topics": [{"name": name, "error_code": 29, "partitions": []} for name in names]
-        }
-    )
+    world = ProducerWorld()
+    world.cluster.refused.add("secret")
     refused = world.send("secret")
     world.run(1)
     assert refused.outcome is Outcome.NOT_WRITTEN

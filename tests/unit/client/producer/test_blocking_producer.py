@@ -1,5 +1,7 @@
 """The producer for programs without asyncio: many threads, forks, its own thread, and every way to end it."""
 
+import asyncio
+import gc
 import multiprocessing
 import threading
 from collections.abc import Awaitable, Callable, Iterator
@@ -13,7 +15,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from korvet_fast.client import Producer
-from korvet_fast.client.producer import BufferFull, DeliveryFailed, ProducerClosed, RecordMetadata
+from korvet_fast.client.producer import BufferFull, DeliveryFailed, Expired, ProducerClosed, RecordMetadata
 from redis_server import free_port
 
 _numbers = count()
@@ -232,3 +234,80 @@ def test_close_ends_in_time_whatever_waits_for_memory(run: Run, nowhere: str) ->
     results = [p.send("t", b"x" * 100) for _ in range(40)]
     run_threads(lambda _: p.close(0.5), 2)
     assert {type(each.exception(PATIENCE)) for each in results} == {ProducerClosed}
+
+
+def test_topics_that_were_named_once_are_not_remembered(run: Run, nowhere: str) -> None:
+    """A lock of each topic was kept for as long as the producer."""
+    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+        assert not wait_for([p.send(f"topic-{number}", b"x") for number in range(100)], PATIENCE).not_done
+        p.flush()
+        gc.collect()
+        assert len(p._turns) == 0
+
+
+class Exits:
+    """Raises `error` on the producer's thread, from a callback of a result or as an interceptor."""
+
+    def __init__(self, error: type[BaseException], place: str) -> None:
+        self._error = error
+        self._place = place
+
+    def _raise_at(self, place: str) -> None:
+        if place == self._place and threading.current_thread().name == "korvet-fast producer":
+            raise self._error
+
+    def __call__(self, _: Any) -> None:
+        self._raise_at("callback")
+
+    def on_send(self, _: Any) -> None:
+        self._raise_at("on_send")
+
+    def on_acknowledgement(self, _metadata: Any, _error: Any) -> None:
+        self._raise_at("on_acknowledgement")
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+@pytest.mark.parametrize("place", ["callback", "on_send", "on_acknowledgement"])
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_what_ends_a_program_does_not_end_the_producers_thread(
+    run: Run, nowhere: str, caplog: pytest.LogCaptureFixture, error: type[BaseException], place: str, end: str
+) -> None:
+    exits = Exits(error, place)
+    p = Producer(nowhere, delivery_timeout_ms=50, interceptor_classes=[exits])
+
+    def work(_: int) -> None:
+        for _ in range(2):
+            results = [p.send(f"topic-{number}", b"x") for number in range(5)]
+            for result in results:
+                result.add_done_callback(exits)
+            assert {type(each.exception(PATIENCE)) for each in results} == {Expired}
+        p.flush()
+        assert p.metrics().failed == 10
+        last = p.send("t", b"x")
+        last.add_done_callback(exits)
+        {"close": p.close, "abort": p.abort}[end]()
+        assert last.done()
+
+    run_threads(work, 1)
+    assert f"{error.__name__}\n" in caplog.text
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+def test_a_signals_handler_may_end_it_in_the_middle_of_a_call(
+    run: Run, nowhere: str, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    """The handler runs on the thread that it interrupts: it waited for a lock which that thread held."""
+    p = Producer(nowhere)
+    hand_over = asyncio.run_coroutine_threadsafe
+
+    def interrupted(work: Any, loop: asyncio.AbstractEventLoop) -> Any:
+        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", hand_over)
+        getattr(p, end)()
+        return hand_over(work, loop)
+
+    def work(_: int) -> None:
+        with pytest.raises(ProducerClosed):
+            p.send("t", b"x")
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    run_threads(work, 1)

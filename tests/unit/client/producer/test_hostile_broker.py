@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import DeliveryFailed, Expired, Outcome
+from korvet_fast.client.producer import DeliveryFailed, Expired, Message, Outcome
 from scripted_broker import frame
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -253,6 +253,49 @@ def test_a_message_that_expires_says_why(run: Run, caplog: pytest.LogCaptureFixt
         assert "a broker refused a producer id" in caplog.text
 
 
+@pytest.mark.parametrize("code", [17, 29], ids=["no topic's name", "no permission"])
+def test_a_topic_that_is_refused_fails_a_column_at_once(run: Run, code: int) -> None:
+    """A message failed at once; a column waited `max.block.ms`."""
+    broker = LyingBroker()
+    broker.answers[METADATA] = {"topics": [{"name": "t", "error_code": code, "partitions": []}]}
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, retry_backoff_ms=1, max_block_ms=5000) as p:
+            for _ in range(2):
+                with pytest.raises(DeliveryFailed, match="topic 't'") as caught:
+                    await p.send_many("t", None, [b"x"])
+                assert (type(caught.value), caught.value.outcome) == (DeliveryFailed, Outcome.NOT_WRITTEN)
+            del broker.answers[METADATA]
+            assert (await p.send_many("t", None, [b"x"])).offsets == [5]
+
+    run(work)
+
+
+@pytest.mark.parametrize("put", [False, True])
+def test_a_partition_that_is_not_known_is_asked_for(run: Run, put: bool) -> None:
+    """It may have been added. Messages that named it failed until `metadata.max.age.ms` had passed."""
+    broker = LyingBroker()
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, retry_backoff_ms=1) as p:
+            await p.send("t", b"x")
+            (topic,) = broker._honest(METADATA)["topics"]
+            (row,) = topic["partitions"]
+            broker.answers[METADATA] = {"topics": [topic | {"partitions": [row, row | {"partition_index": 1}]}]}
+            broker.row = {"index": 1}
+            before = broker.told
+            with pytest.raises(DeliveryFailed, match="has no partition 1"):
+                await p.input.put(Message("t", b"x", partition=1)) if put else p.send("t", b"x", partition=1)
+            async with asyncio.timeout(10):
+                while broker.told == before:
+                    await asyncio.sleep(0.005)
+                while p._driver.pipeline.dispatcher.topics["t"].count < 2:
+                    await asyncio.sleep(0.005)
+            assert (await p.send("t", b"x", partition=1)).partition == 1
+
+    run(work)
+
+
 @pytest.mark.parametrize("lie", [{"producer_id": -1}, {"producer_epoch": -1}], ids=repr)
 def test_another_broker_is_asked_for_an_id_where_one_lies(run: Run, lie: dict[str, int]) -> None:
     liar, honest = LyingBroker(), LyingBroker()
@@ -285,6 +328,23 @@ def test_topics_that_nobody_asked_for_are_not_kept(run: Run) -> None:
             known = p._driver.pipeline.brokers._metadata
             assert set(known._leaders) == {("t", 0)}
             assert set(known._topics) == {"t"}
+
+    run(work)
+
+
+def test_a_partition_that_was_stopped_is_resumed(run: Run) -> None:
+    broker = LyingBroker()
+    broker.row = {"error_code": 87, "base_offset": -1}
+
+    async def work() -> None:
+        async with broker.run() as address, AsyncProducer(address, on_failure="stop") as p:
+            with pytest.raises(DeliveryFailed, match="INVALID_RECORD"):
+                await p.send("t", b"x", partition=0)
+            broker.row = {}
+            with pytest.raises(DeliveryFailed, match="takes no messages since one failed"):
+                p.send("t", b"x", partition=0)
+            p.resume("t", 0)
+            assert (await p.send("t", b"x", partition=0)).offset == 5
 
     run(work)
 

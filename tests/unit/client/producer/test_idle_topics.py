@@ -1,14 +1,19 @@
 """Topics without messages are forgotten after `metadata.max.idle.ms` (KIP-526); those that return go on as before."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
-from korvet_fast.client.producer.broker_producer import Connect, Disconnect
-from korvet_fast.client.producer.message import DeliveryFailed, Outcome
-from korvet_fast.client.producer.pipeline import FetchMetadata
+from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce
+from korvet_fast.client.producer.config import read_config
+from korvet_fast.client.producer.dialects import LEGACY
+from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords
+from korvet_fast.client.producer.pipeline import FetchMetadata, Pipeline
+from korvet_fast.endpoint import Address
 from producer_cluster import Log
-from producer_invariants import check
+from producer_invariants import check, check_accounts
+from producer_transactions_world import TransactionWorld
 from producer_world import Fault, ProducerWorld
 
 LONG = 600.0  # seconds of virtual time
@@ -45,6 +50,26 @@ def test_brokers_that_lead_idle_topics_only_are_left() -> None:
     assert left == {world.cluster.addresses[0], world.cluster.addresses[2]}
 
 
+def test_topics_are_forgotten_also_where_nobody_is_asked_for_metadata() -> None:
+    """Those of `legacy://` and `text://` were kept for ever."""
+    broker = Address("only", 9092)
+    pipeline = Pipeline(read_config({}, LEGACY), Random(0), broker)
+    for number in range(100):
+        now = 10.0 * number
+        pipeline.dispatcher.enqueue(QueuedRecords(f"t-{number}", (b"x",), None, (), -1, 1), now, wait=False)
+        actions = pipeline.poll(now)
+        if isinstance(actions[0], Connect):
+            pipeline.connected(broker, now)
+            actions = pipeline.poll(now)
+        (produce,) = actions
+        assert isinstance(produce, Produce)
+        pipeline.answered(broker, produce.request, None, now)
+    assert len(pipeline.dispatcher.topics) <= 60
+    (stage,) = pipeline.brokers
+    assert stage.references == len(pipeline.dispatcher.topics)
+    assert pipeline.ledger.counts.delivered == 100
+
+
 def test_a_topic_in_use_is_not_forgotten() -> None:
     world = ProducerWorld(metadata_max_idle_ms=60_000, metadata_max_age_ms=20_000)
     for _ in range(20):
@@ -68,6 +93,13 @@ def test_a_topic_that_returns_goes_on_with_its_sequence_numbers() -> None:
     check(world)
 
 
+def test_without_sequence_numbers_nothing_is_kept_of_a_topic() -> None:
+    world = ProducerWorld(acks="1")
+    send_and_leave(world)
+    assert list(world.pipeline.dispatcher.topics) == ["u"]
+    assert world.pipeline._idle_topics.sequences == {}
+
+
 def test_a_topic_that_returns_has_the_partitions_of_now() -> None:
     world = ProducerWorld()
     send_and_leave(world)
@@ -87,6 +119,34 @@ def test_a_partition_that_was_stopped_stays_so() -> None:
     world.run(10 * IDLE)
     with pytest.raises(DeliveryFailed, match="takes no messages since one failed"):
         world.send("t", partition=0)
+
+
+def test_a_partition_that_was_stopped_since_its_topic_was_refused_stays_so() -> None:
+    """The topic was forgotten at once, and what was sent later was stored: behind a gap."""
+    world = ProducerWorld(on_failure="stop")
+    world.cluster.refused.add("t")
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    world.cluster.refused.clear()
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    assert {each.outcome for each in world.sent} == {Outcome.NOT_WRITTEN}
+    assert "takes no messages since one failed" in str(world.sent[1].error)
+    world.pipeline.dispatcher.topic("t").stopped.clear()
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    check_accounts(world)
+    assert len(world.log("t", 0)) == 1
+
+
+def test_a_topic_that_is_refused_is_forgotten_at_once() -> None:
+    """Its name was kept for as long as the producer."""
+    world = ProducerWorld()
+    world.cluster.refused.add("t")
+    world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    assert world.pipeline.dispatcher.topics == {}
+    assert world.pipeline.brokers._metadata._topics == {}
 
 
 def hide(world: ProducerWorld) -> None:
@@ -114,3 +174,24 @@ def test_what_was_retried_stays_counted() -> None:
     send_and_leave(world)
     assert list(world.pipeline.dispatcher.topics) == ["u"]
     assert world.pipeline.metrics(world.now).retries > 0
+
+
+def test_a_topic_may_be_forgotten_while_the_coordinator_is_told_of_it() -> None:
+    """The answer was a defect, which broke the producer."""
+    world = TransactionWorld(0, ("t",), metadata_max_age_ms=1, metadata_max_idle_ms=1, retry_backoff_ms=1)
+    state = world.transactions.state
+    world.start(world.transactions.init())
+    world.run(1)
+    state.apply("begin")
+    sent = world.send("t", partition=0)
+    while not state.asked:
+        world.run(0.001)
+    assert world.pipeline.dispatcher.withdraw(sent)
+    world.run(0.003)
+    assert (list(world.pipeline.dispatcher.topics), bool(state.asked)) == ([], True)
+    world.run(1)
+    assert not state.asked
+    world.send("t", partition=0)
+    world.start(world.transactions.commit())
+    world.run(1)
+    assert len(world.log("t", 0)) == 1

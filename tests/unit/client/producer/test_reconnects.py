@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from korvet_fast.client.producer.broker_producer import Connect
 from korvet_fast.client.producer.message import Outcome
 from korvet_fast.client.producer.pipeline import Action, FetchMetadata, InitProducerId
+from korvet_fast.client.producer.retry_handler import Backoff
 from producer_cluster import SimulatedCluster
 from producer_invariants import check
 from producer_world import Fault, ProducerWorld
@@ -38,11 +40,11 @@ class WatchedWorld(ProducerWorld):
         return [after - before for before, after in pairwise(self.times[kind])]
 
 
-def assert_growing(pauses: list[float]) -> None:
+def assert_growing(pauses: list[float], first: float = FIRST) -> None:
     """They double up to the longest, each at most a fifth off, and are not all alike."""
     assert len(pauses) > 20
     for number, pause in enumerate(pauses):
-        plain = min(LONGEST, FIRST * 2**number)
+        plain = min(LONGEST, first * 2**number)
         assert 0.8 * plain <= pause <= 1.2 * plain + 0.1, (number, pauses)
     assert len({round(pause, 6) for pause in pauses}) > len(pauses) // 2, "jitter"
 
@@ -127,3 +129,38 @@ def test_requests_that_no_broker_answers_are_made_less_and_less_often(kind: type
     world.send(partition=0)
     world.run(OUTAGE)
     assert_growing(world.pauses(kind))
+
+
+@pytest.mark.parametrize("kind", [Connect, FetchMetadata, InitProducerId])
+def test_a_first_pause_of_0_grows_too(kind: type) -> None:
+    """Kafka takes 0 for retry.backoff.ms: a broker that refuses at once was asked in a busy loop."""
+    world = WatchedWorld(retry_backoff_ms=0)
+    if kind is Connect:
+        world.kill(0)
+    else:
+        world.unanswered = kind
+    world.send(partition=0)
+    world.run(OUTAGE)
+    assert_growing(world.pauses(kind), first=0.001)
+
+
+def test_no_pause_is_0() -> None:
+    backoff = Backoff(0.0, 0.0, Random(0))
+    for _ in range(20):
+        assert backoff.fail(5.0) > 5.0
+
+
+def test_an_id_that_nobody_waits_for_is_not_asked_for() -> None:
+    """It was asked for, once a second, for as long as no broker gave one."""
+    world = WatchedWorld()
+    world.unanswered = InitProducerId
+    world.send(partition=0)
+    world.run_until_ended(600)
+    world.run(10)
+    before = len(world.times[InitProducerId])
+    world.run(600)
+    assert len(world.times[InitProducerId]) == before
+    world.unanswered = None
+    assert world.send(partition=0).outcome is None
+    world.run_until_ended(60)
+    assert world.ended[-1].outcome is Outcome.DELIVERED

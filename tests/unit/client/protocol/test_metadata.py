@@ -10,6 +10,7 @@ from korvet_fast.endpoint import Address
 
 ONE, TWO = Address("one", 1), Address("two", 2)
 UNKNOWN_TOPIC = 3
+NO_ID, FIRST, SECOND = (bytes([number] * 16) for number in range(3))  # topic ids
 
 
 def answer(*topics: dict[str, Any], controller: int = 2) -> dict[str, Any]:
@@ -17,9 +18,11 @@ def answer(*topics: dict[str, Any], controller: int = 2) -> dict[str, Any]:
     return {"brokers": brokers, "controller_id": controller, "topics": list(topics)}
 
 
-def topic(name: str, *leaders: int, error: int = 0, epoch: int = 5, internal: bool = False) -> dict[str, Any]:
+def topic(
+    name: str, *leaders: int, error: int = 0, epoch: int = 5, internal: bool = False, topic_id: bytes = FIRST
+) -> dict[str, Any]:
     rows = [{"partition_index": at, "leader_id": leader, "leader_epoch": epoch} for at, leader in enumerate(leaders)]
-    return {"name": name, "error_code": error, "is_internal": internal, "partitions": rows}
+    return {"name": name, "topic_id": topic_id, "error_code": error, "is_internal": internal, "partitions": rows}
 
 
 def known(*topics: dict[str, Any]) -> ClusterMetadata:
@@ -52,6 +55,34 @@ def test_a_partition_that_is_not_named_any_more_has_no_leader() -> None:
     assert metadata.has_leader("u", 1)
     with pytest.raises(ClientError, match="topic 't' has no partition 1"):
         metadata.leader("t", 1)
+
+
+def test_a_broker_that_lags_behind_replaces_no_leader() -> None:
+    """KIP-320; a leader of the same epoch is not older."""
+    metadata = known(topic("t", 1, epoch=6))
+    metadata.update(answer(topic("t", 2, epoch=5)))
+    assert metadata.leader("t", 0) == LeaderAndEpoch(ONE, 6)
+    metadata.update(answer(topic("t", error=UNKNOWN_TOPIC, topic_id=NO_ID)))
+    metadata.update(answer(topic("t", -1, epoch=5)))
+    assert metadata.leader("t", 0) == LeaderAndEpoch(ONE, 6)
+    metadata.update(answer(topic("t", -1, epoch=6)))
+    assert not metadata.has_leader("t", 0)
+    metadata.update(answer(topic("t", 2, epoch=7)))
+    assert metadata.leader("t", 0) == LeaderAndEpoch(TWO, 7)
+
+
+def test_a_topic_that_was_made_anew_begins_with_a_low_epoch() -> None:
+    metadata = known(topic("t", 1, epoch=6))
+    metadata.update(answer(topic("t", 2, epoch=0, topic_id=SECOND)))
+    assert metadata.leader("t", 0) == LeaderAndEpoch(TWO, 0)
+
+
+def test_without_topic_ids_or_epochs_the_last_answer_is_believed() -> None:
+    """A broker that tells none cannot say whether the topic was made anew."""
+    metadata = known(topic("t", 1, epoch=6, topic_id=NO_ID), topic("u", 1, epoch=6))
+    metadata.update(answer(topic("t", 2, epoch=0, topic_id=NO_ID), topic("u", 2, epoch=-1)))
+    assert metadata.leader("t", 0) == LeaderAndEpoch(TWO, 0)
+    assert metadata.leader("u", 0) == LeaderAndEpoch(TWO, -1)
 
 
 def test_a_topic_with_an_error_keeps_its_leaders() -> None:

@@ -185,9 +185,9 @@ def test_kept_decisions_are_bounded_whatever_is_asked_for(monkeypatch: pytest.Mo
     permissions = authorizer.find_permissions("User:ann", "::1")
     for number in range(1010):
         permissions.allows(READ, TOPIC, f"t{number}")
-    assert len(permissions._known[TOPIC]) <= 10
+    assert len(permissions.known[TOPIC]) <= 10
     permissions.allows(READ, TOPIC, "x" * 30_000)
-    assert max(map(len, permissions._known[TOPIC])) <= 255
+    assert max(map(len, permissions.known[TOPIC])) <= 255
 
 
 def test_among_ten_thousand_bindings_few_are_looked_at() -> None:

@@ -203,6 +203,25 @@ def test_nobody_is_expired_because_the_registry_failed(fault: str) -> None:
     play(scenario)
 
 
+def test_where_reads_lag_the_lease_ends_with_the_heartbeats() -> None:
+    """Its record may have been removed long ago."""
+
+    async def scenario(scene: Scene) -> None:
+        first, second = await scene.start(), await scene.start(reads_lag=True)
+        await scene.step(INTERVAL)
+        assert second.leads
+        scene.registry.refusing = True
+        await scene.step(LEASE - 2 * INTERVAL)
+        assert second.leads
+        await scene.step(2 * INTERVAL)
+        assert (first.leads, second.leads) == (True, False)
+        scene.registry.refusing = False
+        await scene.step(STEP)
+        assert second.leads
+
+    play(scenario)
+
+
 def test_a_registry_that_lost_the_last_records_is_written_anew() -> None:
     async def scenario(scene: Scene) -> None:
         first = await scene.start()

@@ -7,6 +7,7 @@ import pytest
 
 from group_broker import GROUP, Groups, run_groups, until
 from korvet_fast.core.groups.documents import TopicPartition
+from korvet_fast.errors import ChangeTooLarge
 
 MINUTE = 60_000
 
@@ -26,6 +27,25 @@ def test_a_commit_that_cannot_be_stored_is_not_told(tmp_path: Path, failure: str
             assert await groups.fetch() == 1
             assert await groups.commit(4, joined) == ""
             assert await groups.fetch() == 4
+
+    asyncio.run(run())
+
+
+def test_a_commit_that_is_too_large_for_the_store_is_refused_for_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object) -> bool:
+        raise ChangeTooLarge("33 MB are too large")
+
+    async def run() -> None:
+        async with run_groups(tmp_path) as groups:
+            joined = await groups.form()
+            with monkeypatch.context() as patched:
+                patched.setattr(groups.store, "save", refuse)
+                assert await groups.commit(1, joined) == "INVALID_COMMIT_OFFSET_SIZE"
+            await until(lambda: groups.coordinator.groups.describe(GROUP)[1] is not None)
+            assert await groups.commit(2, joined) == ""
+            assert await groups.fetch() == 2
 
     asyncio.run(run())
 
