@@ -107,13 +107,8 @@ class ClientSession:
         """Whether the client may do more than log in; always so where nobody has to."""
         return True
 
-    @property
-    def permissions(self) -> Permissions | None:
-        """What the client may do. None: there is no authorizer, and everybody may do everything."""
-        return self.find_permissions()
-
     def find_permissions(self) -> Permissions | None:
-        """See `permissions`."""
+        """What the client may do. None: there is no authorizer, and everybody may do everything."""
         found = self._permissions
         if found is None or found.principal != self.principal:
             authorizer = self.broker.authorizer

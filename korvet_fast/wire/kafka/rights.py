@@ -56,7 +56,7 @@ DESCRIBE_TRANSACTION: Final = right(Operation.DESCRIBE, ResourceType.TRANSACTION
 
 def sees(session: Session, wanted: Right, name: str = CLUSTER_NAME) -> bool:
     """As `has`, and nothing is written: for lists without what is not allowed, and where another right does instead."""
-    permissions = session.permissions
+    permissions = session.find_permissions()
     return permissions is None or permissions.allows(wanted.operation, wanted.resource, name)
 
 

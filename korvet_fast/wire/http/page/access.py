@@ -50,5 +50,5 @@ def require(
 
 def sees(session: Session, operation: Operation, resource: ResourceType, name: str = CLUSTER_NAME) -> bool:
     """Whether a list has this, or a page this part. The audit log is not told, as it is not of Kafka's lists."""
-    permissions = session.permissions
+    permissions = session.find_permissions()
     return permissions is None or permissions.allows(operation, resource, name)

@@ -128,7 +128,7 @@ async def _find_offsets(
 ) -> list[tuple[TopicPartition, OffsetAndMetadata]]:
     """The offsets that the group has committed, of the topics that the client may describe, as OffsetFetch tells."""
     offsets = list(runtime.offsets.stored.items())
-    if session.permissions is None:
+    if session.find_permissions() is None:
         return offsets
     may = await pace.map(lambda one: sees(session, _DESCRIBE, ResourceType.TOPIC, one[0].topic), offsets)
     return list(compress(offsets, may))

@@ -35,7 +35,7 @@ async def show_topics(session: Session, exchange: Exchange) -> Answer:
     broker, pace = session.broker, session.pace()
     wanted = exchange.query.get("name", "").strip()
     topics, partitions = list(broker.topics), broker.topics.partition_count
-    if session.permissions is not None:
+    if session.find_permissions() is not None:
         may = await pace.map(lambda topic: sees(session, Operation.DESCRIBE, ResourceType.TOPIC, topic.name), topics)
         topics = list(compress(topics, may))
         partitions = sum(await pace.map(lambda topic: len(topic.partitions), topics))

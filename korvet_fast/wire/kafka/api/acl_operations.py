@@ -44,6 +44,6 @@ SUPPORTED: Final[Mapping[ResourceType, int]] = {
 
 def find_operations(session: Session, resource: ResourceType, name: str = CLUSTER_NAME) -> int:
     """The operations that the client may do to a resource, as bits."""
-    permissions = session.permissions
+    permissions = session.find_permissions()
     supported = SUPPORTED[resource]
     return supported if permissions is None else supported & permissions.operations(resource, name)

@@ -38,7 +38,7 @@ async def consumer_group_heartbeat(session: Session, request: Values, version: i
     try:
         for name in names or ():
             require(session, CONSUMER_GROUP_HEARTBEAT, DESCRIBE_TOPIC, name)
-        answer = await consumer.heartbeat(request["group_id"], heartbeat, session.offload, session.permissions)
+        answer = await consumer.heartbeat(request["group_id"], heartbeat, session.offload, session.find_permissions())
     except KorvetError as error:
         code, why = translate(error)
         return {"error_code": code, "error_message": why}

@@ -28,7 +28,7 @@ async def init_producer_id(session: Session, request: Values, version: int) -> V
 
 def _may_write(session: Session) -> bool:
     """Who may write to some topic needs no IDEMPOTENT_WRITE (KIP-679)."""
-    permissions = session.permissions
+    permissions = session.find_permissions()
     return (
         permissions is None
         or permissions.allows_some(Operation.WRITE, ResourceType.TOPIC)

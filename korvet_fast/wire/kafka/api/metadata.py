@@ -93,7 +93,7 @@ async def _find_all(session: Session, request: Values, version: int) -> list[Top
 
 def _recall(session: Session, flags: int, version: int) -> "asyncio.Future[bytes] | None":
     """The answer for all topics, if one is kept or being made, and still true."""
-    made_at, reply = session.service.metadata.get((version, flags, session.permissions), (-1, None))
+    made_at, reply = session.service.metadata.get((version, flags, session.find_permissions()), (-1, None))
     return reply if made_at == _find_version(session) else None
 
 
@@ -107,12 +107,12 @@ async def _describe_all(session: Session, request: Values, version: int, flags: 
     """The answer for all topics, made now and kept; requests that come meanwhile wait for the same one."""
     kept, topics = session.service.metadata, list(session.broker.topics)
     making: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-    key = version, flags, session.permissions
+    key = version, flags, session.find_permissions()
     kept[key] = _find_version(session), making
     if len(kept) > _KEPT:
         del kept[next(iter(kept))]
     try:
-        if session.permissions is not None:
+        if session.find_permissions() is not None:
             visible = await session.pace().map(lambda topic: sees(session, DESCRIBE_TOPIC, topic.name), topics)
             topics = list(compress(topics, visible))
         making.set_result(b"".join(await _encode(session, request, version, topics)))

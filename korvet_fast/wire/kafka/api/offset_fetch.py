@@ -142,7 +142,7 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
             rows.sort(key=_INDEX)
         by_topic = dict(sorted(by_topic.items()))
     told = _Found(error, by_topic, found, count)
-    if not error and session.permissions is not None:
+    if not error and session.find_permissions() is not None:
         await told.limit(session, pace, named=partitions is not None)
     return told
 
