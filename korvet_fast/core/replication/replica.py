@@ -37,15 +37,15 @@ async def remove_copy(store: CopyStore, log: str, unclean: int) -> bool:
     """
     saved = await store.load(PREFIX + log)
     known = json.loads(saved) if saved is not None else None
-    gone = await _remove(store, log, keep=known is not None and _may_be_lost(known, unclean))
+    gone = await _remove(store, log, keep=_may_be_lost(known, unclean))
     if saved is not None:
         await store.save(PREFIX + log, None, saved)
     return gone
 
 
-def _may_be_lost(known: Mapping[str, Any], unclean: int) -> bool:
-    """Whether there was an unclean election since the copy with this document was made."""
-    return bool(known.get("unclean", _NEVER) != unclean)
+def _may_be_lost(known: Mapping[str, Any] | None, unclean: int) -> bool:
+    """Whether there was an unclean election since the copy with this document was made; None: there is no copy."""
+    return known is not None and known.get("unclean", _NEVER) != unclean
 
 
 async def _remove(store: CopyStore, log: str, *, keep: bool) -> bool:
@@ -164,7 +164,7 @@ class Replica:
         self._saved = await store.load(key)
         known = json.loads(self._saved) if self._saved is not None else None
         if known is None or known["topic"] != self.topic:
-            await _remove(store, self.name, keep=known is not None and _may_be_lost(known, self.unclean))
+            await _remove(store, self.name, keep=_may_be_lost(known, self.unclean))
             known = {"epochs": [], "new": True, "unclean": self.unclean}
         self.is_new, self.unclean = known["new"], known.get("unclean", _NEVER)
         self.opened = store.open_log(self.name)
