@@ -1,12 +1,17 @@
 """Brokers that keep each other's copies, in one process: real files, and links between them that a test cuts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import pytest
+
 from korvet_fast.config import read_settings
+from korvet_fast.core.broker import Broker
+from korvet_fast.core.replication import metadata_log, registry
 from korvet_fast.core.replication.peers import (
     EpochEnd,
     EpochRequest,
@@ -217,3 +222,26 @@ class ReplicatedScene:
             return found is not None and found.isr == members
 
         await self.until(settled)
+
+
+@asynccontextmanager
+async def open_brokers(
+    scene: ReplicatedScene, monkeypatch: pytest.MonkeyPatch, *settings: str
+) -> AsyncIterator[dict[int, Broker]]:
+    """A whole broker over each store of a scene; their links are mended before they are closed."""
+    for identity in scene.ids:
+        scene.make(identity)
+    brokers = {
+        identity: Broker(
+            scene.stores[identity], read_settings([f"node.id={identity}", *settings]), replication=replication
+        )
+        for identity, replication in scene.brokers.items()
+    }
+    await asyncio.gather(*(broker.open() for broker in brokers.values()))
+    try:
+        yield brokers
+    finally:
+        scene.cut.clear()
+        for module in (metadata_log, registry):
+            monkeypatch.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
+        await asyncio.gather(*(broker.close() for broker in brokers.values()))

@@ -1,21 +1,19 @@
 """A leader of the metadata log that is cut off reads former values: nothing is answered by them that has to be true."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from korvet_fast.config import read_settings
 from korvet_fast.core import broker as broker_module
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
-from korvet_fast.core.replication import metadata_log, registry
+from korvet_fast.core.replication import metadata_log
 from korvet_fast.errors import StoreError
-from replicated_scene import ReplicatedScene
+from replicated_scene import ReplicatedScene, open_brokers
 
 T = TopicPartition("t", 0)
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=4000")
@@ -49,25 +47,11 @@ class Trio:
 async def run_trio(place: Path, monkeypatch: pytest.MonkeyPatch, *settings: str) -> AsyncIterator[Trio]:
     monkeypatch.setattr(metadata_log, "_PATIENCE", 1.0)
     scene = ReplicatedScene(place)
-    for identity in scene.ids:
-        scene.make(identity)
-    brokers = {
-        identity: Broker(
-            scene.stores[identity], read_settings([f"node.id={identity}", *QUICK, *settings]), replication=replication
-        )
-        for identity, replication in scene.brokers.items()
-    }
-    await asyncio.gather(*(broker.open() for broker in brokers.values()))
-    try:
+    async with open_brokers(scene, monkeypatch, *QUICK, *settings) as brokers:
         for broker in brokers.values():
             await scene.until(lambda broker=broker: len(broker.cluster.members) == 3)
         await brokers[1].topics.create("t", 1, {})
         yield Trio(scene, brokers)
-    finally:
-        scene.cut.clear()
-        for module in (metadata_log, registry):
-            monkeypatch.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
-        await asyncio.gather(*(broker.close() for broker in brokers.values()))
 
 
 async def test_a_coordinator_tells_no_offsets_once_another_broker_may_have_its_groups(

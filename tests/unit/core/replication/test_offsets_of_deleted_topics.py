@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition, offset_key
-from korvet_fast.core.replication import metadata_log, registry
-from replicated_scene import ReplicatedScene
+from replicated_scene import ReplicatedScene, open_brokers
 
 T = TopicPartition("t", 0)
 GROUPS = [f"group-{number}" for number in range(20)]
@@ -43,14 +41,7 @@ async def fetch(brokers: dict[int, Broker]) -> set[int]:
 
 async def test_a_topic_made_anew_has_none_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scene = ReplicatedScene(tmp_path)
-    for identity in scene.ids:
-        scene.make(identity)
-    brokers = {
-        identity: Broker(scene.stores[identity], read_settings([f"node.id={identity}"]), replication=replication)
-        for identity, replication in scene.brokers.items()
-    }
-    await asyncio.gather(*(broker.open() for broker in brokers.values()))
-    try:
+    async with open_brokers(scene, monkeypatch) as brokers:
         for broker in brokers.values():
             await scene.until(lambda broker=broker: len(broker.cluster.members) == 3)
         topic = await brokers[2].topics.create("t", 1, {})
@@ -85,7 +76,3 @@ async def test_a_topic_made_anew_has_none_of_them(tmp_path: Path, monkeypatch: p
         assert [key for group in GROUPS if await scene.stores[1].load(key := offset_key(group, T))] == []
         await commit(brokers, 1)
         assert await fetch(brokers) == {1}
-    finally:
-        for module in (metadata_log, registry):
-            monkeypatch.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
-        await asyncio.gather(*(broker.close() for broker in brokers.values()))

@@ -1,30 +1,20 @@
 """A leader that is cut off from the other brokers denies its clients nothing that the next leader may know."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
 from core_world import send
-from korvet_fast.config import read_settings
-from korvet_fast.core.broker import Broker
-from korvet_fast.core.replication import metadata_log, registry
+from korvet_fast.core.replication import metadata_log
 from korvet_fast.errors import KorvetError
-from replicated_scene import ReplicatedScene
+from replicated_scene import ReplicatedScene, open_brokers
 
 
 async def test_who_leads_is_asked_also_where_all_records_are_on_all_disks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = ReplicatedScene(tmp_path)
-    for identity in scene.ids:
-        scene.make(identity)
-    brokers = {
-        identity: Broker(scene.stores[identity], read_settings([f"node.id={identity}"]), replication=replication)
-        for identity, replication in scene.brokers.items()
-    }
-    await asyncio.gather(*(broker.open() for broker in brokers.values()))
-    try:
+    async with open_brokers(scene, monkeypatch) as brokers:
         topic = await brokers[1].topics.create("t", 1, {"min.insync.replicas": "2"})
         partition = topic.partitions[0]
         await scene.until(lambda: partition.leadership.leads and partition.leadership.refusal is None)
@@ -48,7 +38,3 @@ async def test_who_leads_is_asked_also_where_all_records_are_on_all_disks(
         (heir,) = [one for topic in brokers[2].topics for one in topic.partitions]
         await scene.until(lambda: heir.leadership.refusal is None)
         await brokers[2].topics.save()  # no broker has anything left to save when it is closed
-    finally:
-        for module in (metadata_log, registry):
-            monkeypatch.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
-        await asyncio.gather(*(broker.close() for broker in brokers.values()))
