@@ -2,7 +2,7 @@
 
 use korvet_codec::frames::FramePart;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyMemoryView};
+use pyo3::types::{PyByteArray, PyList, PyMemoryView};
 
 use crate::buffer::{Input, cut};
 use crate::error::OrRaise;
@@ -57,20 +57,15 @@ impl Frames {
     /// `NEGATIVE_LENGTH`, `OVERSIZE` (length > limit): the object is then dead and raises the same again; frames that
     /// the same data completed before are lost with it.
     #[pyo3(signature = (data, most = usize::MAX))]
-    fn feed<'py>(
-        &mut self,
-        py: Python<'py>,
-        data: Input,
-        most: usize,
-    ) -> PyResult<Vec<Bound<'py, PyByteArray>>> {
+    fn feed<'py>(&mut self, py: Python<'py>, data: Input, most: usize) -> PyResult<Bound<'py, PyList>> {
         let mut later = std::mem::take(&mut self.later);
         let held = !later.is_empty();
         if held {
             later.extend_from_slice(data.as_slice());
         }
         let mut rest = if held { &later[std::mem::take(&mut self.used)..] } else { data.as_slice() };
-        let mut whole = Vec::new();
-        while whole.len() < most
+        let (mut first, mut more) = (None, Vec::new()); // mostly one frame arrives, which needs no vector
+        while usize::from(first.is_some()) + more.len() < most
             && let Some(part) = self.cutter.next(&mut rest).or_raise(py)?
         {
             let frame = match self.open.take() {
@@ -78,10 +73,12 @@ impl Frames {
                 None if part.last => PyByteArray::new(py, part.bytes),
                 None => extend(PyByteArray::new(py, &[]), &part)?,
             };
-            if part.last {
-                whole.push(frame);
-            } else {
+            if !part.last {
                 self.open = Some(frame.unbind());
+            } else if first.is_none() {
+                first = Some(frame);
+            } else {
+                more.push(frame);
             }
         }
         if !rest.is_empty() {
@@ -92,7 +89,11 @@ impl Frames {
                 self.later = rest.to_vec();
             }
         }
-        Ok(whole)
+        if more.is_empty() {
+            return PyList::new(py, first);
+        }
+        more.splice(..0, first);
+        PyList::new(py, more)
     }
 
     /// Where to put the bytes that come next, 64 KiB or more of the unfinished frame; None where `feed` is to have them.
