@@ -115,7 +115,7 @@ class ReplicaPeers:
     async def ask_keys(self, broker: int, request: KeyRequest) -> KeyAnswer:
         """See `Peers.ask_keys`."""
         changes = [{"key": key, "value": value, "expected": expected} for key, value, expected in request.changes]
-        values = {"verb": int(request.verb), "key": request.key, "changes": changes}
+        values = {"verb": int(request.verb), "key": request.key, "changes": changes, "after": request.after}
         answer = await self._request(broker, "keys", KEYS, values)
         _check(answer)
         return KeyAnswer(answer["done"], answer["number"], {row["key"]: row["value"] for row in answer["rows"]})

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from korvet_fast.core.authentication.scram import (
@@ -24,7 +24,7 @@ from korvet_fast.core.authentication.scram import (
     write_binary,
 )
 from korvet_fast.core.fair_queue import BackgroundPace
-from korvet_fast.errors import Errors, KorvetError
+from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.interface import KeyStore
 
@@ -51,9 +51,11 @@ class Users:
     Credentials that cannot be read are none: the user cannot log in, and is made anew by `alter`.
     """
 
-    def __init__(self, store: KeyStore, log: RateLimitedLog) -> None:
+    def __init__(self, store: KeyStore, log: RateLimitedLog, is_current: Callable[[], bool] = lambda: True) -> None:
+        """`is_current`: whether what this broker has just loaded is what others have, too."""
         self._store = store
         self._log = log
+        self._is_current = is_current
         self._secret = b""
         self._room = 0  # users that may be added before all are counted again
         self._changing = asyncio.Lock()
@@ -74,7 +76,9 @@ class Users:
         """All users, by name."""
         found: dict[str, Credentials] = {}
         pace = BackgroundPace()
-        for key, packed in (await self._store.scan(_PREFIX)).items():
+        rows = await self._store.scan(_PREFIX)
+        self._check_current()
+        for key, packed in rows.items():
             if credentials := self._read(key, packed):
                 found[_read_name(key)] = credentials
             if pace.due():
@@ -110,7 +114,14 @@ class Users:
 
     async def _load(self, user: str) -> dict[Mechanism, Credential]:
         key = _key(user)
-        return self._read(key, await self._store.load(key))
+        packed = await self._store.load(key)
+        self._check_current()
+        return self._read(key, packed)
+
+    def _check_current(self) -> None:
+        """Raises `StoreError` where others may have removed users without this broker's knowledge."""
+        if not self._is_current():
+            raise StoreError("this broker may be cut off from the others, who may have changed users")
 
     def _read(self, key: str, packed: bytes | None) -> dict[Mechanism, Credential]:
         if packed is None:

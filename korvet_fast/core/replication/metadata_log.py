@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from korvet_fast._native import assign_offsets, batch_headers
-from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.peers import LARGEST_SAVE, METADATA_LOG, UNCLEAN, KeyAnswer, KeyRequest, KeyVerb
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.replica import LogListener, Replica
 from korvet_fast.errors import CodecError, OutcomeUnknown, StoreError
@@ -178,11 +178,21 @@ class MetadataLog(LogListener):
                 found = self.values.get(request.key)
                 return KeyAnswer(rows={} if found is None else {request.key: found})
             case KeyVerb.SCAN:
-                keys = sorted(key for key in self.values if key.startswith(request.key))
-                return KeyAnswer(rows={key: self.values[key] for key in keys})
+                return self._scan(request)
             case KeyVerb.VERSION:
                 return KeyAnswer(number=self.find_version(request.key))
         return KeyAnswer(done=await self._save(request))
+
+    def _scan(self, request: KeyRequest) -> KeyAnswer:
+        """The next rows, as many as fit in an answer: one has `LARGEST_SAVE` bytes at most, and no more come behind."""
+        rows, size = dict[str, bytes](), 0
+        for key in sorted(key for key in self.values if key.startswith(request.key) and key > request.after):
+            value = self.values[key]
+            size += _size(key, value)
+            if rows and size > LARGEST_SAVE:
+                return KeyAnswer(rows=rows)
+            rows[key] = value
+        return KeyAnswer(done=True, rows=rows)
 
     def find_version(self, prefix: str) -> int:
         """See `SharedStore.version`: of the keys that this broker has.

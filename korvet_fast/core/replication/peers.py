@@ -11,7 +11,7 @@ from korvet_fast.types import Buffer
 
 METADATA_LOG = "@registry:0"  # the log of topics, settings, groups and leaders
 UNCLEAN = "unclean"  # key in it: the epoch under which a broker last led it that may have lacked records
-_LARGEST_SAVE: Final = 32 << 20  # bytes of a batch: a follower fetches one whole, and takes 64 MB at a time
+LARGEST_SAVE: Final = 32 << 20  # bytes of a batch: a follower fetches one whole, and takes 64 MB at a time
 _RECORD: Final = 24  # bytes of a record besides its key and its value, at most
 
 
@@ -81,11 +81,15 @@ class KeyVerb(IntEnum):
 
 
 class KeyRequest(NamedTuple):
-    """`key`: a key, or a prefix; `changes`: of a save, each a `CompareAndSet` or what makes one."""
+    """`key`: a key, or a prefix; `changes`: of a save, each a `CompareAndSet` or what makes one.
+
+    `after`: a scan begins behind this key.
+    """
 
     verb: KeyVerb
     key: str = ""
     changes: Sequence[tuple[str, bytes | None, bytes | None]] = ()
+    after: str = ""
 
     def check_size(self) -> None:
         """Raises `ChangeTooLarge` for a save that no follower could copy."""
@@ -95,16 +99,16 @@ class KeyRequest(NamedTuple):
             if value != expected
         ]
         total = sum(size for size, _ in sizes)
-        if total > _LARGEST_SAVE:
+        if total > LARGEST_SAVE:
             size, key = max(sizes)
             raise ChangeTooLarge(
                 f"a change of {total:,} bytes in @registry, {size:,} of them under the key {key}, is too large to be "
-                f"copied: {_LARGEST_SAVE:,} bytes are the limit"
+                f"copied: {LARGEST_SAVE:,} bytes are the limit"
             )
 
 
 class KeyAnswer(NamedTuple):
-    """`done`: whether a save was one; `number`: a version; `rows`: keys with their values."""
+    """`done`: whether a save was one, or a scan is at its end; `number`: a version; `rows`: keys with their values."""
 
     done: bool = False
     number: int = 0

@@ -25,7 +25,12 @@ class Registry:
 
     async def scan(self, prefix: str) -> dict[str, bytes]:
         """See `KeyStore.scan`."""
-        return dict((await self._send(KeyRequest(KeyVerb.SCAN, prefix))).rows)
+        found: dict[str, bytes] = {}
+        answer = KeyAnswer()
+        while not answer.done:
+            answer = await self._send(KeyRequest(KeyVerb.SCAN, prefix, after=max(found, default="")))
+            found |= answer.rows
+        return found
 
     async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
         """See `KeyStore.save`."""

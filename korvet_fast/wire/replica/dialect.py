@@ -7,6 +7,7 @@ from korvet_fast._native import Frames
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.client_session import Client
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.replication.peers import LARGEST_SAVE
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.dialect import FirstRequestLimits
 from korvet_fast.wire.kafka.api.api_versions import api_versions
@@ -24,6 +25,7 @@ from korvet_fast.wire.replica.session import Session
 from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
 
 _SMALL: Final = 4096  # bytes of a request before it is known who sends it
+_LARGEST: Final = 3 * LARGEST_SAVE  # bytes of a broker's, whatever clients may send: a save has former values, too
 
 ROUTES: Final[Mapping[int, Route]] = {
     message.key: Route(message, lowest, message.highest, cast(Handler, handler))
@@ -53,7 +55,7 @@ class ReplicaDialect:
     def __init__(self, broker: Broker, listener: int, workers: FairExecutor) -> None:
         if broker.replication is None:
             raise SettingError("a listener replica:// is for replication.peers, and none are set")
-        self._limit = broker.settings.number("socket.request.max.bytes")
+        self._limit = max(broker.settings.number("socket.request.max.bytes"), _LARGEST)
         elements = count_elements(broker.settings.number("max.partitions"))
         self._service = Service(broker, listener, ROUTES, workers, elements, {})
         self._frames = Frames(_SMALL)

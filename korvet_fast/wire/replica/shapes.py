@@ -44,6 +44,7 @@ KEYS = message(
             Field("value", "bytes", nullable=0),
             Field("expected", "bytes", nullable=0),
         )),
+        Field("after", "string"),
     ),
     response=(
         Field("error_code", "int16"),

@@ -12,8 +12,9 @@ async def keys(session: Session, request: Values, version: int) -> Values:
     changes = [(row["key"], row["value"], row["expected"]) for row in request["changes"]]
     if request["verb"] not in list(KeyVerb):
         raise CloseConnection(f"there is no verb {request['verb']}")
+    asked = KeyRequest(KeyVerb(request["verb"]), request["key"], changes, request["after"])
     try:
-        answer = await session.replication.serve_keys(KeyRequest(KeyVerb(request["verb"]), request["key"], changes))
+        answer = await session.replication.serve_keys(asked)
     except StoreError as error:
         return _refuse(error)
     rows = [{"key": key, "value": value} for key, value in answer.rows.items()]

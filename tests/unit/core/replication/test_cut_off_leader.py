@@ -8,6 +8,8 @@ import pytest
 
 from korvet_fast.core import broker as broker_module
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, Operation, PatternType, Permission, ResourceType
+from korvet_fast.core.authentication.scram import SCRAM_SHA_256
+from korvet_fast.core.authentication.users import hash_password
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
@@ -88,6 +90,25 @@ async def test_an_acl_that_is_removed_elsewhere_does_not_hold_for_ever(
         trio.scene.cut.clear()
         await trio.scene.until(lambda: one.authorizer is not None and one.authorizer.is_ready)
         assert not allows()
+
+
+async def test_a_user_who_is_removed_elsewhere_does_not_log_in_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with run_trio(tmp_path, monkeypatch) as trio:
+        one, two = trio.brokers[1].users, trio.brokers[2].users
+        credential = hash_password(SCRAM_SHA_256, "what ann knows")
+        await one.alter("ann", {SCRAM_SHA_256: credential}, "User:root")
+        assert await one.find("ann", SCRAM_SHA_256) == credential
+        await trio.cut_off()
+        await two.alter("ann", {SCRAM_SHA_256: None}, "User:root")
+        await trio.scene.until(lambda: not trio.brokers[1].cluster.holds_lease())
+        for find in (one.find("ann", SCRAM_SHA_256), one.find_any("ann"), one.list()):
+            with pytest.raises(StoreError):
+                await find
+        trio.scene.cut.clear()
+        await trio.scene.until(lambda: trio.brokers[1].cluster.holds_lease())
+        assert await one.find("ann", SCRAM_SHA_256) != credential
 
 
 def allow_reading(broker: Broker) -> Callable[[], bool]:

@@ -45,7 +45,7 @@ async def test_a_topic_that_is_too_large_is_not_created(tmp_path: Path, monkeypa
     broker = Broker(scene.stores[1], read_settings(["node.id=1"]), replication=replication)
     await broker.open()
     try:
-        monkeypatch.setattr(peers, "_LARGEST_SAVE", 3_000)
+        monkeypatch.setattr(peers, "LARGEST_SAVE", 3_000)
         with pytest.raises(KorvetError, match=r"POLICY_VIOLATION: .* under the key topics/large, is too large"):
             await broker.topics.create("large", 1_000, {})
         assert broker.topics.get("large") is None

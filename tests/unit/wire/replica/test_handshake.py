@@ -36,9 +36,9 @@ OWN, PEER = 1, 2
 class PeerScene:
     """Broker 1's listener, and one connection to it. `frames`: what cuts that connection's bytes."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *given: str) -> None:
         static = StaticPeers(OWN, dict.fromkeys((1, 2, 3), Address("", 0)), SECRET)
-        settings = read_settings([])
+        settings = read_settings(given)
         peers = ScenePeers(ReplicatedScene(place), OWN)
         replication = Replication(static, EmbeddedStore(place), peers, settings)
         broker = Broker(ReplicatedStore(replication), settings, replication=replication)
@@ -177,6 +177,15 @@ async def test_requests_are_small_until_it_is_known_who_sends_them(scene: PeerSc
     await scene.enter()
     assert scene.frames.feed((1 << 20).to_bytes(4, "big")) == []
     assert scene.frames.announced == 1 << 20
+
+
+async def test_a_broker_sends_more_than_clients_may(tmp_path: Path) -> None:
+    """A save has the value that is to be there, and the one that is: each may have nearly 32 MB."""
+    scene = PeerScene(tmp_path, "socket.request.max.bytes=100000")
+    await scene.enter()
+    size = 2 * (32 << 20)
+    assert scene.frames.feed(size.to_bytes(4, "big")) == []
+    assert scene.frames.announced == size
 
 
 async def test_a_large_request_of_a_stranger_is_not_waited_for(scene: PeerScene) -> None:
