@@ -71,7 +71,7 @@ class Pipeline:
         self.identity = ProducerIdentity(fixed=self.transaction is not None)
         self._identity_request = IdentityRequest(self.identity, make_backoff())
         self._refresh = MetadataRefresh(make_backoff(), config.metadata_max_age)
-        self._idle_topics = IdleTopics(self.dispatcher, self.brokers, config.metadata_max_idle)
+        self._idle_topics = IdleTopics(self.dispatcher, self.brokers, self.identity, config.metadata_max_idle)
         self._wakes = WakeTimes()
 
     def flush(self) -> int:
