@@ -1,14 +1,31 @@
 """`korvet-fast partition`: name the broker that leads a partition, of those that have copies of it."""
 
+import asyncio
+from pathlib import Path
+
 import click
 
 from korvet_fast.cli.sentence import Commands
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, count, run
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.copies import find_ends, find_lags
-from korvet_fast.client.leaders import REGISTRY, appoint_leader, find_partition, find_replica
+from korvet_fast.client.leaders import (
+    REGISTRY,
+    appoint_leader,
+    appoint_registry_leader,
+    find_partition,
+    find_replica,
+)
 from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.core.replication.secret import read_secret
+from korvet_fast.errors import SettingError
 from korvet_fast.printable import printable
+
+_REGISTRY_LOSS = (
+    "what broker {} lacks of the metadata log is lost for good: topics, settings, groups, leaders. "
+    "Copies of topics that are lost so are set aside, in directories whose names end with -stray. "
+    "Without --unclean the answer says how much that is. If it is meant: --unclean --yes"
+)
 
 
 @click.group(cls=Commands)
@@ -30,8 +47,17 @@ def command() -> None:
 @click.option("--broker", type=click.IntRange(min=0), required=True, help="The node.id of the broker that is to lead.")
 @click.option("--unclean", is_flag=True, help="Also if the broker lacks records that were acknowledged: they are lost.")
 @click.option("--yes", is_flag=True, help="Confirms --unclean.")
+@click.option(
+    "--secret-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="For @registry while brokers wait for each other, and serve no clients: replication.secret.file. "
+    "--bootstrap is then the broker's replica:// listener.",
+)
 @bootstrap_option
-def appoint(topic: str, partition: int, broker: int, unclean: bool, yes: bool, bootstrap: Bootstrap) -> None:
+def appoint(
+    topic: str, partition: int, broker: int, unclean: bool, yes: bool, secret_file: Path | None, bootstrap: Bootstrap
+) -> None:
     """Have a broker lead a partition, or the metadata log (@registry, partition 0).
 
     Without --unclean nothing is lost: a broker that is not in sync is refused.
@@ -39,21 +65,34 @@ def appoint(topic: str, partition: int, broker: int, unclean: bool, yes: bool, b
     \b
     Examples:
       korvet-fast partition lead orders 0 --broker 2
+      korvet-fast partition lead @registry 0 --broker 2 --bootstrap 127.0.0.1:9292 --secret-file secret
     """
+    if secret_file is not None and (topic, partition) != (REGISTRY, 0):
+        raise click.UsageError(f"--secret-file is for {REGISTRY} 0: name the leaders of topics when brokers are ready")
     if unclean and not yes:
-        raise click.UsageError(run(bootstrap, lambda cluster: _warn(cluster, topic, partition, broker)))
-    run(bootstrap, lambda cluster: appoint_leader(cluster, topic, partition, broker, unclean=unclean))
+        raise click.UsageError(
+            _REGISTRY_LOSS.format(broker)
+            if topic == REGISTRY
+            else run(bootstrap, lambda cluster: _warn(cluster, topic, partition, broker))
+        )
+    if secret_file is not None:
+        _appoint_by_secret(secret_file, broker, bootstrap, unclean=unclean)
+    else:
+        run(bootstrap, lambda cluster: appoint_leader(cluster, topic, partition, broker, unclean=unclean))
     click.echo(f"broker {broker} leads {printable(topic)} {partition}")
+
+
+def _appoint_by_secret(secret_file: Path, broker: int, bootstrap: Bootstrap, *, unclean: bool) -> None:
+    """Have a broker lead the metadata log, at its listener replica://. Raises `click.ClickException`."""
+    try:
+        secret = read_secret(str(secret_file))
+        asyncio.run(appoint_registry_leader(bootstrap.addresses, secret, broker, unclean=unclean))
+    except (SettingError, ClientError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 async def _warn(cluster: Cluster, topic: str, partition: int, broker: int) -> str:
     """What is lost if this broker leads though it is not in sync. Raises `ClientError`."""
-    if topic == REGISTRY:
-        return (
-            f"what broker {broker} lacks of the metadata log is lost for good: topics, settings, groups, leaders. "
-            "Copies of topics that are lost so are set aside, in directories whose names end with -stray. "
-            "Without --unclean the answer says how much that is. If it is meant: --unclean --yes"
-        )
     row = await find_partition(cluster, topic, partition)
     await find_replica(cluster, topic, row, broker)
     if broker in row["isr_nodes"]:

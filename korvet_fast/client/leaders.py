@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.connection import Connection
+from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.protocol.errors import (
     ClientError,
     ConnectionLost,
@@ -13,6 +13,9 @@ from korvet_fast.client.protocol.errors import (
     Unreachable,
     check_error_code,
 )
+from korvet_fast.client.replica_peers import introduce
+from korvet_fast.core.replication.secret import OPERATOR, Secret
+from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.cluster import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 
 REGISTRY = "@registry"
@@ -38,6 +41,38 @@ async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: i
         answer = await chosen.request(ALTER_PARTITION_REASSIGNMENTS, {"timeout_ms": TIMEOUT_MS, "topics": [asked]})
         ((row,),) = (one["partitions"] for one in answer["responses"])
         check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
+    await _elect(chosen, topic, partition, unclean=unclean)
+    if topic != REGISTRY:
+        await _await_leader(cluster, topic, partition, broker)
+
+
+async def appoint_registry_leader(
+    addresses: Sequence[Address], secret: Secret, broker: int, *, unclean: bool = False
+) -> None:
+    """Have a broker lead the metadata log, at its listener replica://, the one that is open while it waits for others.
+
+    `addresses`: of such listeners, one of them the broker's; see `appoint_leader`. Raises `ClientError`.
+    """
+    failures = []
+    for address in addresses:
+        try:
+            connection = await connect(address)
+        except ClientError as error:
+            failures.append(str(error))
+            continue
+        try:
+            await introduce(connection, secret, OPERATOR, broker)
+        except ClientError as error:
+            failures.append(f"{error}: is it the listener replica:// of broker {broker}, with this secret?")
+        else:
+            return await _elect(connection, REGISTRY, 0, unclean=unclean)
+        finally:
+            await connection.close()
+    raise ClientError("; ".join(failures))
+
+
+async def _elect(chosen: Connection, topic: str, partition: int, *, unclean: bool) -> None:
+    """Have the first replica of a partition lead, or this broker the metadata log. Raises `ClientError`."""
     kind = UNCLEAN if unclean else CLEAN
     places = [{"topic": topic, "partitions": [partition]}]
     answer = await chosen.request(
@@ -46,8 +81,6 @@ async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: i
     ((row,),) = (one["partition_result"] for one in answer["replica_election_results"])
     if row["error_code"] != NOT_NEEDED:
         check_error_code(f"{topic} {partition}", row["error_code"], row["error_message"])
-    if topic != REGISTRY:
-        await _await_leader(cluster, topic, partition, broker)
 
 
 async def find_replica(cluster: Cluster, topic: str, row: Mapping[str, Any], broker: int) -> Connection:

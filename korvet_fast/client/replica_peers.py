@@ -19,7 +19,7 @@ from korvet_fast.core.replication.peers import (
     VoteRequest,
 )
 from korvet_fast.core.replication.quorum import LogPosition, Promise
-from korvet_fast.core.replication.secret import make_nonce
+from korvet_fast.core.replication.secret import Secret, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers
 from korvet_fast.errors import ChangeTooLarge, Errors, OutcomeUnknown, StoreError
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
@@ -166,7 +166,7 @@ class ReplicaPeers:
                 try:
                     connection = await connect(self._static.addresses[broker], _PATIENCE, _LARGEST)
                     try:
-                        await self._introduce(broker, connection)
+                        await introduce(connection, self._static.secret, self._static.own, broker)
                     except BaseException:
                         await connection.close()
                         raise
@@ -175,17 +175,15 @@ class ReplicaPeers:
                 self._connections[key] = connection
             return connection
 
-    async def _introduce(self, broker: int, connection: Connection) -> None:
-        """Prove who this broker is, and have the other one do so. Raises `ClientError` and `NotCarriedOut`."""
-        own, secret, nonce = self._static.own, self._static.secret, make_nonce()
-        asked = {"broker_id": own, "expected_id": broker, "nonce": nonce}
-        answer = await connection.request(CHALLENGE, asked)
-        theirs = answer["nonce"]
-        if not secret.is_proof(answer["proof"], broker, own, nonce, theirs, accepts=True):
-            raise NotCarriedOut(
-                f"broker {broker} at {connection.endpoint} does not know the secret of replication.peers"
-            )
-        await connection.request(PROVE, {"proof": secret.prove(own, broker, theirs, nonce, accepts=False)})
+
+async def introduce(connection: Connection, secret: Secret, own: int, broker: int) -> None:
+    """Prove who connects, a broker or `OPERATOR`; the other side proves to be `broker`. Raises `ClientError`."""
+    nonce = make_nonce()
+    answer = await connection.request(CHALLENGE, {"broker_id": own, "expected_id": broker, "nonce": nonce})
+    theirs = answer["nonce"]
+    if not secret.is_proof(answer["proof"], broker, own, nonce, theirs, accepts=True):
+        raise ClientError(f"{connection.endpoint} does not know the secret of replication.peers")
+    await connection.request(PROVE, {"proof": secret.prove(own, broker, theirs, nonce, accepts=False)})
 
 
 def _find_purpose(log: str, catching_up: bool) -> str:

@@ -12,13 +12,13 @@ from korvet_fast.core.fair_queue import FairQueue, Turns
 
 
 class FairLock(FairQueue):
-    """One work at a time, until it lets go. Every other time, a client that held the lock little lately goes first."""
+    """One work at a time, until it lets go. Every other time, the client that held the lock least lately goes first."""
 
     def __init__(self) -> None:
         super().__init__()
         self._holder: Turns | None = None
         self._since = 0.0
-        self._heavy_next = False
+        self._late_next = False
 
     @asynccontextmanager
     async def hold(self, client: Turns) -> AsyncIterator[None]:
@@ -36,9 +36,10 @@ class FairLock(FairQueue):
                 self._release(client)
 
     def _run(self) -> None:
-        first, second = (self._heavy, self._light) if self._heavy_next else (self._light, self._heavy)
-        self._heavy_next = not self._heavy_next
-        client = (first or second).popleft()
+        line = (self._take_late() if self._late_next else None) or self._first_line()
+        assert line is not None
+        self._late_next = not self._late_next
+        client = line.popleft()
         self._begin(client)
         client.works[0]()
 

@@ -1,16 +1,16 @@
 """Turns of the event loop, dealt out fairly among clients: long work is cut into slices, and others go first.
 
 A work is a callback that was put off; its client is a connection. In each turn of the loop such works run for some 2
-ms, or for as long as the sockets took since, up to 8 ms; then the loop serves sockets again. Clients that used little
-of the loop lately go first; among equals addresses take turns, then the connections of one, with one work each. Every
-turn serves a client that used much as well, so no client waits for ever.
+ms, or for as long as the sockets took since, up to 8 ms; then the loop serves sockets again. Clients that used less of
+the loop lately go first, in a few levels; in one level addresses take turns, then the connections of one, with one work
+each. Every turn serves a client of a level above the first as well, so no client waits for ever.
 """
 
 import asyncio
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from resource import RUSAGE_THREAD, getrusage
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
 
 from korvet_fast.core.address_line import AddressLine
@@ -20,6 +20,9 @@ TURN: Final = 0.002  # seconds of each turn of the loop for works that were put 
 LONGEST: Final = 0.008  # seconds for them in a turn whose other part, which serves sockets, takes as long
 NOTED: Final = 0.00025  # seconds: most requests are done within this
 LITTLE: Final = 0.001  # seconds of use that still count as little
+# Seconds of use up to which a client goes before those above. With two levels, one that had used 1.3 ms waited behind
+# eighty that each used a hundred times as much.
+LEVELS: Final = tuple(LITTLE * 2**doubled for doubled in range(7))
 _MANY: Final = 200  # short works between two looks at the clock
 _FADED: Final = 1.0  # seconds after which use is forgotten but for an eighth
 
@@ -33,18 +36,18 @@ class FairQueue:
 
     def __init__(self, noted: float = NOTED) -> None:
         self.noted = noted
-        self._light: AddressLine[Turns] = AddressLine()
-        self._heavy: AddressLine[Turns] = AddressLine()
+        self._lines = [AddressLine[Turns]() for _ in range(len(LEVELS) + 1)]
+        self._late = 0  # the line above the first that was served out of order last
         self._running = self._counting = False
-        self._preemptions = 0
+        self._processor = 0.0  # seconds that this thread has had a processor, when that was asked last
         self._expected = 0.0  # seconds that works of this turn said they cause after it
         self.spent = 0.0  # seconds of this turn of the loop that were counted
         self._ended = 0.0  # when the works of the turn before ended, monotonic
 
-    def was_preempted(self) -> bool:
-        """Whether another thread had the processor since this was asked last, so that time says nothing of the work."""
-        before, self._preemptions = self._preemptions, getrusage(RUSAGE_THREAD).ru_nivcsw
-        return self._preemptions != before
+    def processor_time(self) -> float:
+        """Seconds that this thread had a processor since this was asked last: less than passed on a busy machine."""
+        before, self._processor = self._processor, thread_time()
+        return self._processor - before
 
     def count(self, seconds: float) -> None:
         """This turn of the loop took so much of somebody's work."""
@@ -67,7 +70,7 @@ class FairQueue:
             self._go_on()
 
     def _place(self, client: "Turns", now: float) -> None:
-        (self._light if client.is_light(now) else self._heavy).append(client.address, client)
+        self._lines[client.level(now)].append(client.address, client)
 
     def _next_turn(self) -> None:
         self._counting = False
@@ -75,18 +78,17 @@ class FairQueue:
 
     def _run(self) -> None:
         self.spent = self._expected = 0.0
+        self.processor_time()
         now = monotonic()
         # As long as the sockets had: of many clients that used much, one a turn would not do where a turn takes 8 ms.
         until = now + min(max(TURN, now - self._ended), LONGEST)
-        light = False
-        first, second = self._heavy, self._light  # a heavy one first, or they might never have a turn
-        # And a light one after it, however long that took.
-        while (first or second) and (
-            (now + self._expected < until and self._expected < TURN)
-            or (first is self._light and not light and self._light)
+        first, served = self._lines[0], False
+        line = self._take_late() or self._first_line()
+        while line is not None and (
+            (now + self._expected < until and self._expected < TURN) or (line is first and not served)
         ):
-            light = first is self._light
-            client = (first or second).popleft()
+            served = served or line is first
+            client = line.popleft()
             try:
                 client.works[0]()
             except Exception as error:  # noqa: BLE001  a bug of ours must not stop everybody else's work
@@ -96,14 +98,26 @@ class FairQueue:
             now = client.settle(now)
             if client.works:
                 self._place(client, now)
-            first, second = self._light, self._heavy
+            line = self._first_line()
         self._ended = now
         self._go_on()
         if not self._running:
             self.count(0.0)
 
+    def _first_line(self) -> AddressLine["Turns"] | None:
+        """The line of those that used least."""
+        return next(filter(None, self._lines), None)
+
+    def _take_late(self) -> AddressLine["Turns"] | None:
+        """A line above the first, each in its turn: or their clients might never have one."""
+        for _ in LEVELS:
+            self._late = self._late % len(LEVELS) + 1
+            if self._lines[self._late]:
+                return self._lines[self._late]
+        return None
+
     def _go_on(self) -> None:
-        self._running = bool(self._light or self._heavy)
+        self._running = self._first_line() is not None
         if self._running:
             asyncio.get_running_loop().call_soon(self._run)
 
@@ -132,6 +146,10 @@ class Turns:
         """Whether this client used little of the loop lately."""
         return self._used <= LITTLE or self._fade(now) <= LITTLE
 
+    def level(self, now: float) -> int:
+        """How much of the loop this client used lately: an index into the lines of the queue."""
+        return 0 if self.is_light(now) else bisect_left(LEVELS, self._used)  # which has faded by `now` there
+
     def use(self, seconds: float) -> None:
         """This client is about to take so much of the loop."""
         self._used = self._fade(monotonic()) + seconds
@@ -141,8 +159,9 @@ class Turns:
         now = monotonic()
         if now - since > self._queue.noted:
             self._queue.count(now - since)
-            if not self._queue.was_preempted():
-                self._used = self._fade(now) + now - since
+            used = min(now - since, self._queue.processor_time())
+            if used > self._queue.noted:
+                self._used = self._fade(now) + used
         return now
 
     def must_wait(self, now: float) -> bool:

@@ -138,6 +138,8 @@ class Election:
 
         An operator named this broker. Returns when all earlier records are settled.
         """
+        if not self._is_open:
+            return f"broker {self._own} is starting, and has not read yet what it promised: try again"
         async with self._campaigning:  # this broker may be trying already to take up its last leadership
             if self._is_leading:
                 await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one

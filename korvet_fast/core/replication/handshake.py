@@ -1,6 +1,6 @@
 """The proof by which a peer of replication.peers shows that it is one; `secret.py` has the bytes of it."""
 
-from korvet_fast.core.replication.secret import NONCE_SIZE, make_nonce
+from korvet_fast.core.replication.secret import NONCE_SIZE, OPERATOR, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers
 
 
@@ -9,7 +9,7 @@ class NotPeer(Exception):
 
 
 class Handshake:
-    """One connection's. `peer`: the broker that has proved to be there, -1 before."""
+    """One connection's. `peer`: the broker that has proved to be there, or `OPERATOR`; -1 before."""
 
     __slots__ = ("_asked", "_static", "peer")
 
@@ -21,7 +21,7 @@ class Handshake:
     def challenge(self, broker: int, nonce: bytes) -> tuple[bytes, bytes]:
         """This broker's nonce, and its proof for the other's. Raises `NotPeer`."""
         own = self._static.own
-        if broker == own or broker not in self._static.addresses:
+        if broker != OPERATOR and (broker == own or broker not in self._static.addresses):
             raise NotPeer(f"broker {broker} is not another one of replication.peers")
         if len(nonce) != NONCE_SIZE or self._asked is not None:
             raise NotPeer("a challenge that is none, or a second one")

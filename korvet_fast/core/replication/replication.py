@@ -8,6 +8,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from korvet_fast.config import Settings
 from korvet_fast.core.background import BackgroundTasks
@@ -56,6 +57,7 @@ class Replication:
         self.local = local
         self.on_change: Callable[[], None] = lambda: None
         self._peers = peers
+        self._secret_file = Path(settings.text("replication.secret.file")).absolute()
         self._clock = clock = Clock()
         self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
@@ -123,10 +125,20 @@ class Replication:
             except StoreError as error:
                 if error.detail != complaint:
                     complaint = error.detail
-                    logger.info("waiting for the other brokers: %s", complaint)
+                    logger.info("waiting for the other brokers: %s%s", complaint, self._advise())
                 await self._clock.sleep(_SOON)
             else:
                 return
+
+    def _advise(self) -> str:
+        """What an operator may do about the leader of the metadata log; clients cannot be served before it has one."""
+        leader, own = self.election.leader, self.own
+        if leader == own:
+            return ""
+        return (
+            f". If broker {leader} never comes back, have another one lead: korvet-fast partition lead @registry 0 "
+            f"--broker {own} --bootstrap {self.static.addresses[own]} --secret-file {self._secret_file}"
+        )
 
     async def close(self) -> None:
         """Stop copying, and close this broker's own store. Raises `StoreError`."""

@@ -12,6 +12,7 @@ from typing import Final
 from korvet_fast.errors import SettingError
 
 NONCE_SIZE: Final = 32  # bytes
+OPERATOR: Final = -2  # in place of a broker's id: the command of an operator who knows the secret
 _LEAST = 16  # characters
 
 

@@ -1,7 +1,7 @@
 """Every command, asked in ways that cannot be: one sentence, with an exit code, and nothing that looks like a bug.
 
 A row is a command line. `B` is a broker's address, `T` a topic of two partitions there, `FILE` a file of text, `DIR` a
-directory, `NOBODY` an address without a broker; `<words` is a file of these words.
+directory, `SECRET` a file of a secret, `NOBODY` an address without a broker; `<words` is a file of these words.
 """
 
 import re
@@ -68,6 +68,8 @@ partition lead t 0
 partition lead t zero --broker 1
 partition lead t -1 --broker 1
 partition lead t 0 --broker one
+partition lead t 0 --broker 1 --secret-file FILE
+partition lead @registry 0 --broker 1 --secret-file missing
 produce
 produce t missing.txt
 produce t DIR
@@ -227,6 +229,9 @@ group delete nobody B
 partition lead nobody 0 --broker 1 B
 partition lead T 7 --broker 1 B
 partition lead T 0 --broker 7 B
+partition lead @registry 0 --broker 1 --secret-file FILE B
+partition lead @registry 0 --broker 1 --secret-file SECRET B
+partition lead @registry 0 --broker 1 --secret-file SECRET --bootstrap NOBODY
 produce T --partition 7 B
 produce T --json B <nonsense
 produce T --json B <[1]
@@ -294,7 +299,9 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     directory = tmp_path_factory.mktemp("inputs")
     file = directory / "text"
     file.write_text("no TOML\n")
-    return {"FILE": [str(file)], "DIR": [str(directory)], "NOBODY": ["127.0.0.1:1"]}
+    secret = directory / "secret"
+    secret.write_text("what only brokers know\n")
+    return {"FILE": [str(file)], "SECRET": [str(secret)], "DIR": [str(directory)], "NOBODY": ["127.0.0.1:1"]}
 
 
 def ask(row: str, names: dict[str, list[str]]) -> tuple[int, str]:

@@ -15,7 +15,7 @@ import pytest
 from korvet_fast.core import fair_queue
 from korvet_fast.core.eager import run_inline
 from korvet_fast.core.fair_executor import FairExecutor, Longer
-from korvet_fast.core.fair_queue import SLICE, TURN, FairQueue, Pace, Turns
+from korvet_fast.core.fair_queue import LEVELS, SLICE, TURN, FairQueue, Pace, Turns
 from korvet_fast.errors import CodecError, Errors, KorvetError
 
 
@@ -102,6 +102,63 @@ def test_who_used_little_goes_before_who_used_much_and_these_get_on_too() -> Non
         assert order[0] == "heavy"  # one in each turn
         until = len(order) - order[::-1].index("light")
         assert order[:until].count("heavy") <= 3  # and a light one after it, even where that took the whole turn
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("work", "light"), [(time.sleep, True), (burn, False)])
+def test_time_without_a_processor_is_no_use(work: Callable[[float], None], light: bool) -> None:
+    """A busy machine took it away for milliseconds, and the client waited behind those that had used so much."""
+
+    async def scenario() -> None:
+        turns, over = Turns(FairQueue()), asyncio.Event()
+        turns.put_off(lambda: (work(0.02), over.set()))  # type: ignore[func-returns-value]
+        await over.wait()
+        assert turns.is_light(time.monotonic()) == light
+
+    asyncio.run(scenario())
+
+
+def test_who_used_some_goes_before_many_who_used_far_more() -> None:
+    """A producer that had used 1.3 ms waited behind each of eighty attackers, 0.2 s long."""
+
+    async def scenario() -> None:
+        queue, order = FairQueue(), list[str]()
+        over = asyncio.Event()
+        many = [Turns(queue) for _ in range(80)]
+        for turns in many:
+            turns.use(1.0)
+            turns.put_off(lambda: (burn(SLICE), order.append("much")))  # type: ignore[func-returns-value]
+        some = Turns(queue)
+        some.use(0.0015)
+        some.put_off(lambda: order.append("some"))
+        many[-1].put_off(over.set)
+        await over.wait()
+        assert order.index("some") <= 2
+        assert order.count("much") == len(many)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("level", range(1, len(LEVELS) + 1))
+def test_each_level_gets_on_while_ever_new_clients_are_below(level: int) -> None:
+    async def scenario() -> None:
+        queue, over = FairQueue(), asyncio.Event()
+        used = [0.0, *(limit * 1.5 for limit in LEVELS)]
+
+        def enter(use: float) -> None:
+            burn(SLICE)
+            if not over.is_set():
+                turns = Turns(queue)
+                turns.use(use)
+                turns.put_off(lambda: enter(use))
+
+        for use in used[:level]:
+            enter(use)
+        late = Turns(queue)
+        late.use(used[level])
+        late.put_off(over.set)
+        await asyncio.wait_for(over.wait(), 30)
 
     asyncio.run(scenario())
 

@@ -86,13 +86,12 @@ _TWICE: Final = _Found(CODES[Errors.INVALID_REQUEST], {}, {}, 0)
 
 async def offset_fetch(session: Session, request: Values, version: int) -> Answer:
     pace = session.pace()
-    head = {"correlation_id": request["correlation_id"]}
     if version < 8:
         found = await _find(session, request, version, pace)
         if found.count <= _FEW:
             return found.tell()
         out = LongReply(pace)
-        await _write(out, _TOPICS, _PARTITIONS, head, found, version)
+        await _write(out, _TOPICS, _PARTITIONS, _head(request), found, version)
         return out.finish()
     groups = request["groups"]
     only = await _find(session, groups[0], version, pace) if len(groups) == 1 else None
@@ -100,7 +99,7 @@ async def offset_fetch(session: Session, request: Values, version: int) -> Answe
         return {"groups": [{"group_id": groups[0]["group_id"], **only.tell()}]}
     twice = find_twice(one["group_id"] for one in groups)
     out = LongReply(pace)
-    await out.add(_GROUPS.head(head, len(groups), version))
+    await out.add(_GROUPS.head(_head(request), len(groups), version))
     for one in groups:
         row = {"group_id": one["group_id"]}
         found = _TWICE if one["group_id"] in twice else only or await _find(session, one, version, pace)
@@ -110,6 +109,10 @@ async def offset_fetch(session: Session, request: Values, version: int) -> Answe
             await _write(out, _GROUP_TOPICS, _GROUP_PARTITIONS, row, found, version)
     await out.add(_GROUPS.tail({}, version))
     return out.finish()
+
+
+def _head(request: Values) -> Values:
+    return {"correlation_id": request["correlation_id"]}
 
 
 async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _Found:
@@ -140,7 +143,8 @@ async def _find(session: Session, asked: Values, version: int, pace: Pace) -> _F
             by_topic.setdefault(partition.topic, []).append(partition)
         for rows in by_topic.values():
             rows.sort(key=_INDEX)
-        by_topic = dict(sorted(by_topic.items()))
+        if len(by_topic) > 1:
+            by_topic = dict(sorted(by_topic.items()))
     told = _Found(error, by_topic, found, count)
     if not error and session.find_permissions() is not None:
         await told.limit(session, pace, named=partitions is not None)

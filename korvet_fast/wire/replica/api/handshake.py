@@ -1,4 +1,4 @@
-"""Challenge and Prove: both sides show that they know the secret, and which brokers they are."""
+"""Challenge and Prove: both sides show that they know the secret, and which brokers they are, or an operator."""
 
 from korvet_fast.core.replication.handshake import NotPeer
 from korvet_fast.wire.dialect import CloseConnection

@@ -12,7 +12,7 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.replication.leading import ANSWER_BYTES
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
 from korvet_fast.core.replication.replication import Replication
-from korvet_fast.core.replication.secret import Secret, make_nonce
+from korvet_fast.core.replication.secret import OPERATOR, Secret, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
 from korvet_fast.core.replication.store import ReplicatedStore
 from korvet_fast.endpoint import Address
@@ -20,8 +20,10 @@ from korvet_fast.errors import CodecError, SettingError
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.errors import CODES
+from korvet_fast.wire.kafka.shapes.cluster import ELECT_LEADERS
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
 from korvet_fast.wire.replica.dialect import ReplicaDialect
 from korvet_fast.wire.replica.session import Session
 from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
@@ -53,9 +55,9 @@ class PeerScene:
         nonce = make_nonce()
         return nonce, await self.ask(CHALLENGE, broker_id=broker, expected_id=expected, nonce=nonce)
 
-    async def enter(self, secret: Secret = SECRET, claimed: int = PEER) -> None:
+    async def enter(self, secret: Secret = SECRET, claimed: int = PEER, broker: int = PEER) -> None:
         """Prove to be broker 2, or say so."""
-        nonce, answer = await self.challenge()
+        nonce, answer = await self.challenge(broker)
         proof = secret.prove(claimed, OWN, answer["nonce"], nonce, accepts=False)
         await self.ask(PROVE, proof=proof)
 
@@ -80,7 +82,7 @@ async def test_a_peer_comes_in(scene: PeerScene) -> None:
     assert (await scene.ask(KEYS, verb=0, key="k", changes=[]))["error_code"] == CODES["NOT_LEADER_OR_FOLLOWER"]
 
 
-@pytest.mark.parametrize("message", [FETCH, KEYS, VOTE], ids=lambda message: message.name)
+@pytest.mark.parametrize("message", [FETCH, KEYS, VOTE, ELECT_LEADERS], ids=lambda message: message.name)
 async def test_a_stranger_gets_nothing(scene: PeerScene, message: Message) -> None:
     with pytest.raises(CloseConnection, match="has not proved to be one"):
         await scene.session.handle(bytearray(message.key.to_bytes(2, "big") + bytes(40)))
@@ -90,6 +92,36 @@ async def test_who_does_not_know_the_secret_stays_outside(scene: PeerScene) -> N
     with pytest.raises(CloseConnection, match="does not know the secret"):
         await scene.enter(Secret(b"something else that was guessed"))
     assert scene.session.follower == -1
+
+
+async def test_an_operator_who_knows_the_secret_names_a_leader(scene: PeerScene) -> None:
+    """This one's broker is not open yet: it does not know its own promises, and stands for nothing."""
+    await scene.enter(claimed=OPERATOR, broker=OPERATOR)
+    places = [{"topic": "@registry", "partitions": [0]}]
+    for election_type in (0, 1):
+        answer = await scene.ask(ELECT_LEADERS, 2, election_type=election_type, topic_partitions=places)
+        ((row,),) = (topic["partition_result"] for topic in answer["replica_election_results"])
+        assert row["error_code"] == CODES["PREFERRED_LEADER_NOT_AVAILABLE"]
+        assert row["error_message"].startswith("broker 1 is starting")
+
+
+@pytest.mark.parametrize("message", [FETCH, KEYS, VOTE, OFFSET_FOR_LEADER_EPOCH], ids=lambda message: message.name)
+async def test_an_operator_is_no_broker(scene: PeerScene, message: Message) -> None:
+    await scene.enter(claimed=OPERATOR, broker=OPERATOR)
+    with pytest.raises(CloseConnection, match="has not proved to be one"):
+        await scene.session.handle(bytearray(message.key.to_bytes(2, "big") + bytes(40)))
+
+
+@pytest.mark.parametrize(
+    ("secret", "claimed"),
+    [(Secret(b"something else that was guessed"), OPERATOR), (SECRET, PEER)],
+    ids=["another secret", "a broker's proof"],
+)
+async def test_an_operator_proves_to_be_one(scene: PeerScene, secret: Secret, claimed: int) -> None:
+    with pytest.raises(CloseConnection, match="does not know the secret"):
+        await scene.enter(secret, claimed, OPERATOR)
+    with pytest.raises(CloseConnection, match="has not proved to be one"):
+        await scene.ask(ELECT_LEADERS, 2, election_type=0, topic_partitions=None)
 
 
 async def test_a_proof_holds_for_one_broker(scene: PeerScene) -> None:
