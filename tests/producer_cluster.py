@@ -48,6 +48,7 @@ class SimulatedCluster:
         self.producer_ids = 0
         self.first_epoch = 0
         self.throttle = 0
+        self.refuses_ids = 0  # the error code of the answers to InitProducerId
         self.answers_duplicates = False  # with an error code, where the offset is not known any more
         for topic in topics:
             for index in range(partitions):
@@ -66,6 +67,8 @@ class SimulatedCluster:
         return {"brokers": brokers, "controller_id": 0, "topics": topics}
 
     def init_producer_id(self) -> dict[str, Any]:
+        if self.refuses_ids:
+            return {"error_code": self.refuses_ids, "producer_id": -1, "producer_epoch": -1}
         self.producer_ids += 1
         return {"error_code": 0, "producer_id": self.producer_ids, "producer_epoch": self.first_epoch}
 

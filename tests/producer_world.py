@@ -78,6 +78,8 @@ class ProducerWorld:
         self.ended_at: dict[Sent, float] = {}
         self.faults: deque[Fault] = deque()
         self.control_fails = 0  # so many of the next Metadata and InitProducerId requests get no answer
+        self.control_error: ClientError = ConnectionLost("no answer")
+        self.connect_error: ClientError | None = None  # of every connection to a leader
         self.down: set[int] = set()
         self.requests: list[tuple[float, Address, ProduceRequest]] = []
         self.bytes_of: dict[tuple[str, int, int, int, int], bytes] = {}  # by partition and identity -> batch
@@ -196,8 +198,9 @@ class ProducerWorld:
 
     def _connect(self, address: Address) -> None:
         def connected() -> None:
-            if self._node(address) in self.down:
-                self.pipeline.lost(address, Unreachable(f"{address} refuses"), self.now)
+            if self._node(address) in self.down or self.connect_error is not None:
+                error = self.connect_error or Unreachable(f"{address} refuses")
+                self.pipeline.lost(address, error, self.now)
             else:
                 self._generation[address] = next(self._numbers)
                 self._busy_until[address] = self.now
@@ -217,11 +220,11 @@ class ProducerWorld:
         def answer() -> None:
             if isinstance(action, FetchMetadata):
                 if fails:
-                    self.pipeline.metadata_failed(ConnectionLost("no answer"), self.now)
+                    self.pipeline.metadata_failed(self.control_error, self.now)
                 else:
                     self.pipeline.metadata_received(self.cluster.metadata(action.topics), self.now)
             elif fails:
-                self.pipeline.producer_id_failed(ConnectionLost("no answer"), self.now)
+                self.pipeline.producer_id_failed(self.control_error, self.now)
             else:
                 given = self.cluster.init_producer_id()
                 try:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
-from korvet_fast.client.protocol.errors import ClientError, Unreachable, check_error_code, os_reason
+from korvet_fast.client.protocol.errors import (
+    AuthenticationFailed,
+    ClientError,
+    Unreachable,
+    check_error_code,
+    os_reason,
+)
 from korvet_fast.client.protocol.sasl import Exchange, OAuthLogin, SaslLogin, show_token
 from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.client.tls import make_context
@@ -100,7 +106,9 @@ class Connection(asyncio.BufferedProtocol):
         exchange = await _begin(login, self._patience)
         shaken = await self._exchange(self._state.request(SASL_HANDSHAKE, {"mechanism": login.mechanism}))
         if shaken["error_code"] == ILLEGAL_SASL_STATE:
-            raise ClientError(f"{self.endpoint} asks nobody to log in: set security.protocol=SSL, or PLAINTEXT")
+            raise AuthenticationFailed(
+                f"{self.endpoint} asks nobody to log in: set security.protocol=SSL, or PLAINTEXT"
+            )
         known = ", ".join(shaken["mechanisms"])
         check_error_code(subject, shaken["error_code"], f"{login.mechanism} is not among its mechanisms: {known}")
         answer: dict[str, Any] = {}
@@ -240,7 +248,7 @@ async def open_transport(
     except TimeoutError:
         raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
     except ssl.SSLCertVerificationError as error:
-        raise ClientError(f"the certificate of {endpoint} is refused: {error.verify_message}") from None
+        raise AuthenticationFailed(f"the certificate of {endpoint} is refused: {error.verify_message}") from None
     except ssl.SSLError as error:
         raise Unreachable(f"no TLS with {endpoint}, which may be a listener without it: {os_reason(error)}") from None
     except OSError as error:

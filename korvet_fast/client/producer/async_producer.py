@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
 from time import time_ns
 from types import TracebackType
@@ -35,9 +34,9 @@ from korvet_fast.client.producer.result_stream import ProducerError, ResultStrea
 from korvet_fast.client.producer.rows import ColumnMetadata, QueuedRows
 from korvet_fast.client.producer.settings import NO_RESPONSE
 from korvet_fast.client.producer.transaction_calls import TransactionCalls
+from korvet_fast.client.producer.unread_failures import UnreadFailures
 from korvet_fast.client.tls import make_context
 from korvet_fast.endpoint import Address
-from korvet_fast.rate_limited_log import RateLimitedLog
 
 _log = logging.getLogger(__name__)
 _DELIVERED = Outcome.DELIVERED  # looked up once: the class of an enumeration is slow to ask
@@ -50,7 +49,8 @@ class AsyncProducer(TransactionCalls):
     before the first message; a producer that finds no broker keeps messages, until they expire. At the end of `async
     with` everything is delivered, or has ended otherwise. Raises `SettingError` for settings that cannot be used.
 
-    `successes`, `errors`: the results of what came by `input`. For one event loop, that of the first call: calls from
+    `successes`, `errors`: the results of what came by `input`. `unread`: failures that nobody has read: `flush` and
+    `close` tell them in the log. For one event loop, that of the first call: calls from
     another raise `RuntimeError`.
     """
 
@@ -61,7 +61,7 @@ class AsyncProducer(TransactionCalls):
         self._check_dialect = self.config.dialect.check
         self._driver = Driver(self.config, brokers, self._end)
         self._ledger = self._driver.pipeline.ledger
-        self._log = RateLimitedLog(time.monotonic, log=__name__)
+        self.unread = UnreadFailures()
         self._confirms = self.config.acks != NO_RESPONSE
         self._told = bool(self.config.interceptors) or self.config.return_successes
         self._interceptors = Interceptors(self.config.interceptors)
@@ -165,6 +165,7 @@ class AsyncProducer(TransactionCalls):
         number = self._driver.pipeline.flush()
         self._driver.schedule()
         await self._driver.wait(lambda: self._ledger.is_flushed(number))
+        self.unread.tell()
 
     async def close(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 Sarama's and Kafka's name
         """Take no more messages, deliver those that are here, and leave nothing behind. May be called again.
@@ -302,10 +303,11 @@ class AsyncProducer(TransactionCalls):
                 self.successes.add(records, Success(records.message, metadata))
         elif error is not None and isinstance(records, InputRun) and self.config.return_errors:
             self.errors.add(records, ProducerError(records.message, error))
-        elif error is not None and not records.waiters:  # nobody gets it
-            self._log.warn("failed", f"a message was not delivered ({error.outcome}): {error}")
+        elif error is not None and not isinstance(error, Cancelled):  # that was the caller's wish
+            records.unread = self.unread.add(records.topic, records.partition, error, records.indexes())
 
     async def _close_all(self) -> None:
         await self._driver.finish()
         self.successes.end()
         self.errors.end()
+        self.unread.tell()

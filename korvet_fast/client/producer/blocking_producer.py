@@ -13,10 +13,18 @@ from weakref import WeakValueDictionary
 
 from korvet_fast.client.producer.async_producer import AsyncProducer
 from korvet_fast.client.producer.delivery import Delivery
-from korvet_fast.client.producer.message import BufferFull, Headers, Message, ProducerClosed, RecordMetadata
+from korvet_fast.client.producer.message import (
+    BufferFull,
+    DeliveryFailed,
+    Headers,
+    Message,
+    ProducerClosed,
+    RecordMetadata,
+)
 from korvet_fast.client.producer.message_check import check_message
 from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.rows import ColumnMetadata
+from korvet_fast.client.producer.send_result import SendResult
 from korvet_fast.endpoint import Address
 
 _log = logging.getLogger(__name__)
@@ -78,10 +86,12 @@ class Producer:
         if not self._handed.acquire(blocking=not self._is_own_thread()):
             raise BufferFull(_BUSY)
         try:
-            return self._submit(self._send(message))
+            result = self._submit(self._send(message))
         except ProducerClosed:
             self._handed.release()
             raise
+        result.__class__ = SendResult  # asyncio makes the future
+        return result
 
     def send_many(
         self, topic: str, keys: Any, values: Any, *, partition: int | None = None, timestamp: int | None = None
@@ -112,8 +122,14 @@ class Producer:
         return self._wait(read_metrics)
 
     async def _send(self, message: Message) -> RecordMetadata:
-        delivery = await self._hand_over(message)
-        return await delivery
+        delivery: Delivery | None = None
+        try:
+            delivery = await self._hand_over(message)
+            return await delivery
+        except DeliveryFailed as error:
+            partition = delivery.partition if delivery is not None else -1
+            error.on_read = self._producer.unread.add(message.topic, partition, error, {0}).read
+            raise
 
     async def _hand_over(self, message: Message) -> Delivery:
         """Wait until the producer takes a message, in the order of the calls. Raises as `send_when_room`."""
@@ -187,6 +203,7 @@ class Producer:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
             await asyncio.wait(others)
+        self._producer.unread.tell()
 
     def _run(self) -> None:
         """Run the loop. It goes on after a callback that calls `sys.exit`: whoever waits for the thread would hang."""

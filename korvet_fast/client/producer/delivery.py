@@ -48,13 +48,22 @@ class Delivery:
             raise asyncio.InvalidStateError("the message has not ended; await it")
         if self._run is not run:
             return self.result()
-        error = failure_of(run)
+        error = self.exception()
         assert error is not None, "whatever fails has a reason"
         raise error
 
     def exception(self) -> DeliveryFailed | None:
         """Why the message was not delivered, as an error of its own; None if it was. Only when `done`."""
-        return failure_of(self._run) if self.outcome is not None else None
+        if self.outcome is None:
+            return None
+        if self._run.unread is not None:
+            self._run.unread.read(self._index)
+        return failure_of(self._run)
+
+    @property
+    def partition(self) -> int:
+        """The partition of a message that has ended; -1 if none was chosen."""
+        return self._run.partition
 
     def cancel(self) -> bool:
         """Take the message back. False if it was sent already: then await it, its outcome says what became of it."""

@@ -23,7 +23,7 @@ from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.open_runs import OpenRuns, destination_of
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.topic_producer import TopicProducer
-from korvet_fast.client.protocol.errors import broker_error
+from korvet_fast.client.protocol.errors import ClientError, broker_error
 from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.errors import CODES, TOPIC_AUTHORIZATION_FAILED
 
@@ -197,6 +197,13 @@ class Dispatcher:
             waiting, topic.pending = topic.pending, deque()
             self._dispatch(topic, waiting, now)
         topic.outdated = False
+
+    def refuse(self, error: ClientError) -> None:
+        """Metadata is refused for good: end what waits for its topic's partitions."""
+        for topic in self.topics.values():
+            topic.refused = True
+            sentence = f"the partitions of topic {topic.name!r} were not found: {error}"
+            self._fail_pending(topic, DeliveryFailed(sentence, cause=error))
 
     def abandon(self, error: DeliveryFailed) -> None:
         """End every message at once: as unknown what may have been written."""

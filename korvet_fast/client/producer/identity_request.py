@@ -3,7 +3,7 @@
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.producer_identity import ProducerIdentity
 from korvet_fast.client.producer.retry_handler import Backoff
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, is_fatal
 
 
 class IdentityRequest:
@@ -41,6 +41,8 @@ class IdentityRequest:
         """No broker gave an id. Partitions whose messages have ended wait for none any more."""
         for partition in self._waiters:
             partition.last_error = error
+            if is_fatal(error):
+                partition.refuse(error, now)
         self._waiters = {partition: None for partition in self._waiters if not partition.idle}
         self._in_flight = False
         self._backoff.fail(now)

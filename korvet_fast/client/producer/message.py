@@ -1,6 +1,6 @@
 """Messages, and how sending them ends: message runs, the three outcomes, and the errors that carry them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -55,7 +55,9 @@ class Message(NamedTuple):
 
 
 class DeliveryFailed(ClientError):
-    """A message was not delivered. `outcome` says whether the log may have it; `partition` -1: none was chosen yet."""
+    """A message was not delivered. `outcome` says whether the log may have it; `cause`: the error behind it, if any."""
+
+    on_read: Callable[[], None] | None = None  # of a result of the blocking producer that nobody has read
 
     def __init__(self, sentence: str, outcome: Outcome = Outcome.NOT_WRITTEN, cause: Exception | None = None) -> None:
         super().__init__(sentence)
@@ -179,7 +181,7 @@ class QueuedRecords:
         self.timestamp = timestamp
 
     def keeps_memory(self, outcome: Outcome) -> bool:
-        """Whether the result waits to be taken: then its bytes count until `Dispatcher.release`."""
+        """Whether the result waits to be taken: then its bytes count until `MessageLedger.release`."""
         return False
 
     def halves(self) -> tuple["QueuedRecords", "QueuedRecords"]:

@@ -15,6 +15,7 @@ from korvet_fast.client.producer.message import (
     RecordState,
     headers_size,
 )
+from korvet_fast.client.producer.unread_results import UnreadResults
 
 GROWTH: Final = 4  # times what an open run holds: so much memory it asks for at once
 
@@ -38,7 +39,8 @@ class MessageRun(QueuedRecords):
 
     While it is open, `charge` covers `granted` bytes and `cells.most` messages; `cells.room`: bytes of these that are
     left. Indexes are those of `add`, whatever was withdrawn since. `parts`: what it became when it was divided, because
-    its messages go to several partitions, or because their batch was too large.
+    its messages go to several partitions, or because their batch was too large. `unread`: failures that nobody has
+    read; None for a run that did not fail.
     """
 
     __slots__ = (
@@ -48,6 +50,7 @@ class MessageRun(QueuedRecords):
         "granted",
         "limit",
         "parts",
+        "unread",
         "waiters",
         "withdraw",
     )
@@ -62,6 +65,7 @@ class MessageRun(QueuedRecords):
         self.limit = 0
         self.gone: Sequence[int] = ()  # indexes of messages that were withdrawn, in order
         self.parts: RunParts | None = None
+        self.unread: UnreadResults | None = None
         self.waiters: dict[int, list[Waiter]] = {}
 
     def add(self, value: bytes | None, key: bytes | None, headers: Headers, timestamp: int) -> int:
@@ -152,6 +156,10 @@ class MessageRun(QueuedRecords):
             run.waiters[at] = futures
         self.waiters = {}
         return runs
+
+    def indexes(self) -> set[int]:
+        """Those of its messages that were not withdrawn."""
+        return set(range(self.count + len(self.gone))).difference(self.gone)
 
     def forget(self) -> None:
         """The run has ended: drop its keys, values and headers. The times stay for the results."""

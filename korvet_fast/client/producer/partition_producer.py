@@ -7,6 +7,7 @@ another, not even at a broker that has forgotten the producer and would accept a
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from random import Random
 
 from korvet_fast.client.producer.config import ProducerConfig
@@ -24,7 +25,7 @@ _STORED = Verdict.STORED, Verdict.BY_ROW
 
 
 class PartitionProducer:
-    """A partition that messages are sent to. `sequence`: its numbers, which live as long as the producer. `broker`:
+    """A partition that messages are sent to. `sequence`: its numbers, which may outlive it (`IdleTopics`). `broker`:
     where its leader is, None while nobody knows.
 
     `in_flight`: its batches without an answer, all of them at `sent_to`. `on_stop`:
@@ -56,7 +57,7 @@ class PartitionProducer:
         self.last_error: ClientError | None = None
         self.backoff = Backoff(config.backoff, config.backoff_max, random)
         self.retries = 0
-        self.wakes_at = NEVER  # the dispatcher looks at the partition then
+        self.wakes_at = NEVER  # the pipeline looks at the partition then
         self.stalled = False
         self._config = config
         self._stages = stages
@@ -148,6 +149,11 @@ class PartitionProducer:
         """The producer has another identity: begin anew with it. Only when nothing is here."""
         self.sequence.renew()
         self._careful = True
+
+    def refuse(self, error: ClientError, now: float) -> None:
+        """End what is here: its broker, or a producer id, is refused for good. What is on its way is waited for."""
+        while not (self.idle or self.in_flight):  # with on.failure=continue each message fails for itself
+            self._fail(DeliveryFailed(f"{self}: {error}", cause=error), now)
 
     def end_unsent(self, error: DeliveryFailed) -> None:
         """End what is not on its way, behind what is. What is in doubt ends as unknown."""
@@ -282,7 +288,7 @@ class PartitionProducer:
         if policy != "continue":
             self._end_queue(error)
         elif first is None:
-            self._end_first(error)
+            self._end_queue(error, most=1)
         for batch in reversed(kept):
             for each in reversed(batch.records):
                 self.queue.put_back(each)
@@ -290,11 +296,7 @@ class PartitionProducer:
         if policy == "stop":
             self._on_stop(self.index, error)
 
-    def _end_queue(self, error: DeliveryFailed) -> None:
-        while self.queue:
-            self._end_first(error)
-
-    def _end_first(self, error: DeliveryFailed) -> None:
-        records = self.queue.records[0]
-        self.queue.remove(records)
-        self._stages.finish(records, Outcome.NOT_WRITTEN, error)
+    def _end_queue(self, error: DeliveryFailed, most: int | None = None) -> None:
+        for records in list(islice(self.queue.records, most)):
+            self.queue.remove(records)
+            self._stages.finish(records, Outcome.NOT_WRITTEN, error)

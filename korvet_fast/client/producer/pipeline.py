@@ -28,7 +28,7 @@ from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_
 from korvet_fast.client.producer.topic_producer import TopicProducer
 from korvet_fast.client.producer.transaction_state import Transaction
 from korvet_fast.client.producer.wake_times import WakeTimes
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, is_fatal
 from korvet_fast.client.protocol.metadata import TopicPartition
 from korvet_fast.endpoint import Address
 
@@ -71,7 +71,7 @@ class Pipeline:
         self.identity = ProducerIdentity(fixed=self.transaction is not None)
         self._identity_request = IdentityRequest(self.identity, make_backoff())
         self._refresh = MetadataRefresh(make_backoff(), config.metadata_max_age)
-        self._idle_topics = IdleTopics(self.dispatcher, self.brokers, config.metadata_max_idle)
+        self._idle_topics = IdleTopics(self.dispatcher, self.brokers, self.identity, config.metadata_max_idle)
         self._wakes = WakeTimes()
 
     def flush(self) -> int:
@@ -189,8 +189,12 @@ class Pipeline:
         if failed:
             broker.backoff.fail(now)
             self._refresh.want()
-            for partition in broker.ready:  # they waited for the connection
+            self.dispatcher.runs.shut_all()
+            for partition in list(broker.ready):  # they waited for the connection
                 partition.last_error = error
+                if is_fatal(error):
+                    partition.refuse(error, now)
+                    self.dispatcher.dirty[partition] = None
 
     def not_sent(self, address: Address, request: ProduceRequest, error: ClientError, now: float) -> None:
         """The connection had failed before: nothing of the request was handed to it."""
@@ -225,8 +229,11 @@ class Pipeline:
 
     def metadata_failed(self, error: ClientError, now: float) -> None:
         """No broker answered."""
+        self.dispatcher.runs.shut_all()
         for topic in self.dispatcher.topics.values():
             topic.last_error = error
+        if is_fatal(error):
+            self.dispatcher.refuse(error)
         self._refresh.failed(now)
 
     def producer_id_received(self, producer_id: int, epoch: int) -> None:
@@ -235,6 +242,7 @@ class Pipeline:
 
     def producer_id_failed(self, error: ClientError, now: float) -> None:
         """No broker gave a producer id."""
+        self.dispatcher.runs.shut_all()
         self._identity_request.failed(error, now)
 
     def _apply(self, ended: Iterable[tuple[PartitionProducer, ProducerBatch, Answer]], now: float) -> None:

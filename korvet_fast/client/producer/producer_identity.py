@@ -28,12 +28,12 @@ class ProducerIdentity:
         self._producer_id, self._epoch = producer_id, epoch
         self.wanted = False
 
-    def bump(self, broken: tuple[int, int]) -> bool:
+    def bump(self, broken: tuple[int, int] | None) -> bool:
         """The partition with this identity needs another. Once for all partitions that break in the same epoch.
 
-        False: only the coordinator gives one.
+        False: only the coordinator gives one. None: a broker is asked for another one already.
         """
-        if broken == self.current and not self._fixed:
+        if broken is not None and broken == self.current and not self._fixed:
             self._use_next()
         return not self._fixed
 
@@ -45,7 +45,8 @@ class ProducerIdentity:
 
 
 class PartitionSequence:
-    """The sequence numbers of one partition, and the identity they belong to. Kept whatever metadata says.
+    """The sequence numbers of one partition, and the identity they belong to. Kept whatever metadata says, also while
+    the partition is forgotten (`IdleTopics`).
 
     `idempotent` False: the partition has none, and `identity` is (-1, -1).
     """

@@ -9,7 +9,6 @@ from korvet_fast.client.protocol.errors import BrokerError, ClientError, broker_
 from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.errors import (
     CLUSTER_AUTHORIZATION_FAILED,
-    NETWORK_EXCEPTION,
     NONE,
     RECORD_LIST_TOO_LARGE,
     TOPIC_AUTHORIZATION_FAILED,
@@ -83,8 +82,7 @@ def judge(count: int, row: Mapping[str, Any]) -> Answer:
     if error.error == Errors.MESSAGE_TOO_LARGE or code == RECORD_LIST_TOO_LARGE:
         return Answer(Verdict.TOO_LARGE, error=error)
     uncertain = error.error not in _NEVER_STORED and code not in _AUTHORIZATION
-    retriable = error.retriable or code == NETWORK_EXCEPTION
-    return Answer(Verdict.RETRY if retriable else Verdict.REFUSED, uncertain, error=error)
+    return Answer(Verdict.RETRY if error.retriable else Verdict.REFUSED, uncertain, error=error)
 
 
 def asks_for_metadata(answer: Answer) -> bool:

@@ -12,7 +12,7 @@ from korvet_fast.client.producer.message import ProducerClosed
 from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.producer.transaction_refusals import explain_refusal
 from korvet_fast.client.producer.transaction_state import TransactionError, TransactionsUnavailable
-from korvet_fast.client.protocol.errors import ClientError, Unreachable
+from korvet_fast.client.protocol.errors import ClientError, Unreachable, is_fatal, is_retriable_code
 from korvet_fast.client.protocol.transactions import (
     END_TXN,
     OPERATION_NOT_ATTEMPTED,
@@ -23,8 +23,6 @@ from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
 from korvet_fast.wire.kafka.shapes.message import Message
 
 MOVED: Final = frozenset({15, 16})  # COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
-# The partition or the coordinator is new, or CONCURRENT_TRANSACTIONS.
-LATER: Final = frozenset({3, 7, 14, 51, OPERATION_NOT_ATTEMPTED})
 
 
 class CoordinatorRefused(ClientError):
@@ -76,14 +74,17 @@ class TransactionCoordinator:
                 found = {code for code in codes(answer) if code}
             except (TransactionError, ProducerClosed):
                 raise
-            except ClientError:
+            except ClientError as error:
                 await self.close()
+                if is_fatal(error):
+                    sentence = f"the coordinator of {self._id!r} cannot be asked: {error}"
+                    raise TransactionError(sentence, cause=error) from error
             else:
                 if not found:
                     self._backoff.succeed()
                     return answer
-                if not found <= MOVED | LATER:
-                    code = min(found - MOVED - LATER)
+                if refused := {code for code in found if not _passes(code)}:
+                    code = min(refused)
                     raise CoordinatorRefused(f"{message.name} of {self._id!r}: {explain_refusal(code)}", code)
                 if found & MOVED:
                     await self.close()
@@ -97,7 +98,7 @@ class TransactionCoordinator:
         row = answer["coordinators"][0] if answer.get("coordinators") else answer
         if row["error_code"]:
             reason = explain_refusal(row["error_code"], row.get("error_message"))
-            if row["error_code"] in MOVED | LATER:
+            if _passes(row["error_code"]):
                 raise Unreachable(f"the coordinator of {self._id!r} is not there yet: {reason}")
             raise TransactionsUnavailable(f"no coordinator for transactions: {reason}")
         address = Address(row["host"], row["port"])
@@ -107,3 +108,8 @@ class TransactionCoordinator:
             raise TransactionsUnavailable(f"the broker at {address} has no transactions; send without transactional.id")
         self._connection = await self._control.keep(connection)
         return self._connection
+
+
+def _passes(code: int) -> bool:
+    """Whether the same request may succeed later."""
+    return code == OPERATION_NOT_ATTEMPTED or is_retriable_code(code)

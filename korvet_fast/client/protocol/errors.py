@@ -1,11 +1,16 @@
 """The errors that a client meets: no connection, an answer that is not Kafka's, or an error code."""
 
 import os
+from typing import Final
 
 from korvet_fast.errors import Errors
-from korvet_fast.wire.kafka.errors import CODES, LONGEST_MESSAGE, shorten
+from korvet_fast.wire.kafka.errors import CODES, LONGEST_MESSAGE, NETWORK_EXCEPTION, shorten
 
 _ERRORS = {code: error for error, code in CODES.items()}
+# What passes by Kafka's table too (its exception is a RetriableException), and is none of our `Errors`: in this order
+# REPLICA_NOT_AVAILABLE, NOT_CONTROLLER, CONCURRENT_TRANSACTIONS, errors of fetch sessions, LISTENER_NOT_FOUND,
+# ELIGIBLE_LEADERS_NOT_AVAILABLE, UNSTABLE_OFFSET_COMMIT, INCONSISTENT_TOPIC_ID, errors of fetch and share sessions.
+_ALSO_RETRIABLE: Final = frozenset({NETWORK_EXCEPTION, 9, 41, 51, 70, 71, 72, 83, 88, 103, 106, 122, 123, 133})
 
 
 def error_of(code: int) -> Errors:
@@ -29,13 +34,26 @@ class ConnectionLost(ClientError):
     """The connection broke, or an answer did not come in time. The same request may succeed on a new connection."""
 
 
+class UnsupportedVersion(ClientError):
+    """A broker serves no version of a request that this client knows."""
+
+
+class AuthenticationFailed(ClientError):
+    """One side does not believe who the other is."""
+
+
 class BrokerError(ClientError):
     """A broker answered with an error code. `error`: which, or UNKNOWN_SERVER_ERROR if its code is new."""
 
     def __init__(self, sentence: str, code: int) -> None:
         super().__init__(sentence)
         self.error = error_of(code)
-        self.retriable = self.error.retriable
+        self.retriable = is_retriable_code(code)
+
+
+def is_retriable_code(code: int) -> bool:
+    """Whether the same request may succeed later, by Kafka's table of errors."""
+    return error_of(code).retriable or code in _ALSO_RETRIABLE
 
 
 def is_retriable(error: ClientError, unknown_topics: bool = False) -> bool:
@@ -46,6 +64,13 @@ def is_retriable(error: ClientError, unknown_topics: bool = False) -> bool:
     if isinstance(error, BrokerError):
         return error.retriable and (unknown_topics or error.error != Errors.UNKNOWN_TOPIC_OR_PARTITION)
     return isinstance(error, ConnectionLost | Unreachable)
+
+
+def is_fatal(error: ClientError) -> bool:
+    """Whether the same request is refused later too, as Kafka's producer sees it: it fails then what waits for it."""
+    if isinstance(error, BrokerError):
+        return not error.retriable
+    return isinstance(error, UnsupportedVersion | AuthenticationFailed)
 
 
 def explain(code: int, detail: str | None = None) -> str:

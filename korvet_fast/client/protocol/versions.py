@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import korvet_fast
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, UnsupportedVersion
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
@@ -25,12 +25,12 @@ class BrokerVersions:
         }
 
     def choose(self, message: Message) -> int:
-        """The newest version that both sides know. Raises `ClientError` if there is none."""
+        """The newest version that both sides know. Raises `UnsupportedVersion` if there is none."""
         lowest, highest = self._served.get(message.key, (0, -1))
         version = min(message.highest, highest)
         if version < max(message.lowest, lowest):
             offered = f"only versions {lowest} to {highest}" if highest >= 0 else "none"
-            raise ClientError(
+            raise UnsupportedVersion(
                 f"the broker at {self._endpoint} speaks {offered} of {message.name}; "
                 f"this client needs one of {message.lowest} to {message.highest}"
             )

@@ -5,11 +5,13 @@ from random import Random
 
 import pytest
 
+from korvet_fast.client.producer import idle_topics
 from korvet_fast.client.producer.broker_producer import Connect, Disconnect, Produce
 from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.dialects import LEGACY
 from korvet_fast.client.producer.message import DeliveryFailed, Outcome, QueuedRecords
 from korvet_fast.client.producer.pipeline import FetchMetadata, Pipeline
+from korvet_fast.client.producer.producer_identity import LAST_EPOCH
 from korvet_fast.endpoint import Address
 from producer_cluster import Log
 from producer_invariants import check, check_accounts
@@ -195,3 +197,63 @@ def test_a_topic_may_be_forgotten_while_the_coordinator_is_told_of_it() -> None:
     world.start(world.transactions.commit())
     world.run(1)
     assert len(world.log("t", 0)) == 1
+
+
+def epochs_of(world: ProducerWorld, topic: str) -> list[tuple[int, int, int]]:
+    """Partition, epoch and first sequence number of the batches of a topic, in the order in which they were sent."""
+    found = []
+    for _, _, request in world.requests:
+        for place, batch in request.batches:
+            if place.topic == topic:
+                found.append((place.index, int.from_bytes(batch.data[51:53], "big"), batch.sequence))
+    return found
+
+
+def test_sequence_numbers_of_forgotten_topics_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were kept for as long as the producer. A partition that returns begins in an epoch that it has not had."""
+    monkeypatch.setattr(idle_topics, "_MOST", 2)
+    world = ProducerWorld()
+    world.cluster.answers_duplicates = True
+    send_and_leave(world)
+    assert world.pipeline._idle_topics.sequences == {}
+    for index in (0, 0, 1, 2):
+        world.send("t", partition=index)
+        world.run_until_ended(LONG)
+    world.send("u", partition=1)
+    world.run_until_ended(LONG)
+    assert {each.outcome for each in world.sent} == {Outcome.DELIVERED}
+    assert epochs_of(world, "t")[3:] == [(0, 1, 0), (0, 1, 1), (1, 1, 0), (2, 1, 0)]
+    assert {epoch for _, epoch, _ in epochs_of(world, "u")} == {0}, "the others keep theirs"
+    check(world)
+
+
+def test_after_the_last_epoch_forgotten_partitions_begin_with_another_producer_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(idle_topics, "_MOST", 2)
+    world = ProducerWorld()
+    world.cluster.first_epoch = LAST_EPOCH
+    send_and_leave(world)
+    assert world.pipeline._idle_topics.sequences == {}
+    world.cluster.first_epoch = 0
+    back = world.send("t", partition=0)
+    world.run_until_ended(LONG)
+    assert back.outcome is Outcome.DELIVERED
+    assert (world.cluster.producer_ids, epochs_of(world, "t")[3:]) == (2, [(0, 0, 0)])
+    check(world)
+
+
+def test_a_transactional_producer_keeps_its_sequence_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the coordinator gives it another epoch."""
+    monkeypatch.setattr(idle_topics, "_MOST", 0)
+    world = TransactionWorld(0, ("t",), metadata_max_age_ms=100, metadata_max_idle_ms=100)
+    world.start(world.transactions.init())
+    world.run(1)
+    for expected in range(3):
+        world.transactions.state.apply("begin")
+        world.send("t", partition=0)
+        world.start(world.transactions.commit())
+        world.run(10)
+        assert world.pipeline.dispatcher.topics == {}
+        assert epochs_of(world, "t")[-1][2] == expected
+    assert len(world.log("t", 0)) == 3

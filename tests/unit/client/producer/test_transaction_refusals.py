@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import ProducerFenced, TransactionsUnavailable
+from korvet_fast.client.producer import ProducerFenced, TransactionError, TransactionsUnavailable
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.transactions import END_TXN
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.coordinators import FIND_COORDINATOR
+from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 from scripted_broker import frame
 
@@ -30,11 +31,16 @@ class Coordinator:
         self.inits = refusals.get("inits", [])
         self.lies: list[dict[str, int]] = []
         self.given: tuple[int, int] | None = None
+        self.missing = -1  # the key of an API that it does not serve
         self.port = 0
 
     def answer(self, key: int) -> dict[str, Any]:
         if key == API_VERSIONS.key:
-            keys = [{"api_key": key, "min_version": low, "max_version": high} for key, low, high in SPOKEN]
+            keys = [
+                {"api_key": key, "min_version": low, "max_version": high}
+                for key, low, high in SPOKEN
+                if key != self.missing
+            ]
             return {"error_code": 0, "api_keys": keys}
         if key == FIND_COORDINATOR.key:
             code = self.finds.pop(0) if self.finds else 0
@@ -114,3 +120,19 @@ def test_an_id_that_cannot_be_is_asked_for_again(run: Run) -> None:
     coordinator.lies = [{"producer_id": -1}, {"producer_epoch": -1}, {"producer_id": -(1 << 63)}]
     run(coordinator.init)
     assert (coordinator.lies, coordinator.given) == ([], (7, 0))
+
+
+@pytest.mark.parametrize("missing", [FIND_COORDINATOR, INIT_PRODUCER_ID])
+def test_a_coordinator_that_cannot_be_asked_is_told_at_once(run: Run, missing: Message) -> None:
+    """It was asked until `delivery.timeout.ms` was over."""
+    coordinator = Coordinator()
+    coordinator.missing = missing.key
+    with pytest.raises(TransactionError, match=r"the coordinator of 'billing' cannot be asked: .*speaks none of"):
+        run(coordinator.init)
+
+
+@pytest.mark.parametrize("code", [13, 41, 56])
+def test_a_coordinator_is_asked_again_as_kafka_does(run: Run, code: int) -> None:
+    coordinator = Coordinator(finds=[code], inits=[code])
+    run(coordinator.init)
+    assert coordinator.finds == coordinator.inits == []
