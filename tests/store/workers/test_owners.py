@@ -129,7 +129,7 @@ async def test_an_owner_that_stands_still_keeps_its_log(
     """Whatever it may still write, nobody else writes there, until it is dead, or awake and asked."""
     monkeypatch.setattr(owners, "PATIENCE", 0.3)
     async with opened(tmp_path, 1) as scene, opened(tmp_path, 3):
-        while scene.store._keys._server is None:  # whoever has the registry must not stand still
+        while await other.do("serves"):  # whoever has the registry must not stand still
             await other.do("close")
             other.kill()
             await asyncio.to_thread(other.start)
