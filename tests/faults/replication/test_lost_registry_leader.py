@@ -101,17 +101,19 @@ def is_ready(trio: Trio, broker: int) -> bool:
     return status == 200
 
 
-def stop_all(trio: Trio) -> None:
+def fill_and_stop(trio: Trio) -> set[bytes]:
+    """Records that were acknowledged; then broker 1 leads the metadata log, and all brokers stop."""
+    trio.create("orders", PARTITIONS)
+    acknowledged = produce(trio, 60)
+    trio.appoint_registry([1])
     for broker in trio.brokers.values():
         broker.stop()
+    return acknowledged
 
 
 def test_the_others_go_on_under_another_leader(tmp_path: Path) -> None:
     with Trio(tmp_path) as trio:
-        trio.create("orders", PARTITIONS)
-        acknowledged = produce(trio, 60)
-        trio.appoint_registry([1])
-        stop_all(trio)
+        acknowledged = fill_and_stop(trio)
         lost, elsewhere = tmp_path / "broker-1" / "data", tmp_path / "elsewhere"
         lost.rename(elsewhere)
         trio.away = trio.brokers[1]
@@ -140,10 +142,7 @@ def test_the_others_go_on_under_another_leader(tmp_path: Path) -> None:
 def test_one_of_two_lost_disks_is_replaced(tmp_path: Path) -> None:
     """The broker with the empty directory does not count, until somebody insists."""
     with Trio(tmp_path) as trio:
-        trio.create("orders", PARTITIONS)
-        acknowledged = produce(trio, 60)
-        trio.appoint_registry([1])
-        stop_all(trio)
+        acknowledged = fill_and_stop(trio)
         for broker in (1, 2):
             shutil.rmtree(tmp_path / f"broker-{broker}" / "data")
         trio.away = trio.brokers[1]
