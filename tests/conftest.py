@@ -11,9 +11,10 @@ from typing import Any
 import hypothesis
 import hypothesis.core
 import pytest
+import pytest_timeout
 
 from broker_process import RUNNING, BrokerProcess
-from coroutines import run_coroutine_test
+from coroutines import TIMEOUT, run_coroutine_test
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
@@ -95,6 +96,11 @@ def unfrozen() -> Iterator[None]:
     gc.unfreeze()
     yield
     pytest_collection_finish()
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> None:
+    """Keep what the alarm of pytest-timeout is set to, which is set as ever: coroutines have a timer of their own."""
+    item.stash[TIMEOUT] = settings.timeout or 0
 
 
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
