@@ -101,9 +101,13 @@ async def gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     if side.left:
         side.over = asyncio.get_running_loop().create_future()
         await side.over
-    if side.error is not None:
-        raise side.error
-    return side.results
+    if side.error is None:
+        return side.results
+    error, side.error = side.error, None  # a circle: it knows the frames that it went through, and these know it
+    try:
+        raise error
+    finally:
+        del error
 
 
 async def gather_paced(items: Iterable[S], work: Callable[[S], Coroutine[Any, Any, T]], pace: Pace) -> list[T]:

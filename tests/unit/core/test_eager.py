@@ -1,6 +1,7 @@
 """Coroutines that run without tasks, and side by side."""
 
 import asyncio
+import contextlib
 import gc
 import weakref
 from collections.abc import Coroutine
@@ -61,6 +62,33 @@ def test_a_failure_is_raised_when_all_have_ended() -> None:
         assert ended == ["it"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_failure_keeps_nothing_of_what_ran_beside_it(waits: bool) -> None:
+    """Nor until the next garbage collection, within the hour: a store that is down fails all partitions at each try."""
+
+    class Result:
+        pass
+
+    async def succeed(results: "list[weakref.ref[Result]]") -> Result:
+        result = Result()
+        results.append(weakref.ref(result))
+        return result
+
+    async def fail() -> Result:
+        if waits:
+            await asyncio.sleep(0)
+        raise ValueError("wrong")
+
+    results: list[weakref.ref[Result]] = []
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            await gather([succeed(results), fail()])
+        assert [result() for result in results] == [None]
+    finally:
+        gc.enable()
 
 
 def test_many_are_run_some_at_a_time() -> None:
