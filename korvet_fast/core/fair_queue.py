@@ -9,11 +9,12 @@ each. Every turn serves a client of a level above the first as well, so no clien
 import asyncio
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
 
 from korvet_fast.core.address_line import AddressLine
+from korvet_fast.core.signal import Signal
 
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
@@ -175,8 +176,10 @@ class Turns:
             self._queue.enter(self)
 
     def wait(self) -> "Turn":
-        """An awaitable that ends when it is this client's turn again."""
-        return Turn(self)
+        """An awaitable that ends when it is this client's turn again; to be awaited at once."""
+        turn = Turn()
+        self.put_off(turn.set)
+        return turn
 
     def _fade(self, now: float) -> float:
         if self._used:
@@ -185,35 +188,14 @@ class Turns:
         return self._used
 
 
-class Turn:
-    """A waiter for a client's turn, which asyncio takes for a future; the waiter goes on within the turn, not after."""
+class Turn(Signal):
+    """A waiter for a client's turn; the waiter goes on within the turn."""
 
-    __slots__ = ("_asyncio_future_blocking", "_turns")
+    __slots__ = ()
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-
-    def __await__(self) -> "Generator[Turn, None, None]":
-        self._asyncio_future_blocking = True
-        yield self
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        """Asked by tasks."""
-        return asyncio.get_running_loop()
-
-    def add_done_callback(self, callback: "Callable[[Turn], object]", *, context: Any = None) -> None:
-        """Called once, by the task or the `eager.run_inline` that carries the waiting coroutine on."""
-        if context is None:
-            self._turns.put_off(lambda: callback(self))  # type: ignore[arg-type]
-        else:
-            self._turns.put_off(lambda: context.run(callback, self))
-
-    def cancel(self, msg: Any = None) -> bool:
-        """A turn comes soon, so a task that is to end waits for it first."""
+    def cancel(self, msg: object = None) -> bool:
+        """A turn comes soon, so a task that is to end waits for it first: a turn that nobody takes would not end."""
         return False
-
-    def result(self) -> None:
-        """Asked by tasks."""
 
 
 class Pace:
