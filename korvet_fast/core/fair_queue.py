@@ -19,7 +19,7 @@ from korvet_fast.core.signal import Signal
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
 LONGEST: Final = 0.008  # seconds for them in a turn whose other part, which serves sockets, takes as long
-NOTED: Final = 0.00025  # seconds: most requests are done within this
+NOTED: Final = 0.00025  # seconds of use that do not count: most requests are done within this
 LITTLE: Final = 0.001  # seconds of use that still count as little
 # Seconds of use up to which a client goes before those above. With two levels, one that had used 1.3 ms waited behind
 # eighty that each used a hundred times as much.
@@ -33,22 +33,16 @@ R = TypeVar("R")
 
 
 class FairQueue:
-    """Works that were put off. Uses of the loop shorter than `noted` seconds do not count."""
+    """Works that were put off."""
 
-    def __init__(self, noted: float = NOTED) -> None:
-        self.noted = noted
+    def __init__(self) -> None:
         self._lines = [AddressLine[Turns]() for _ in range(len(LEVELS) + 1)]
         self._late = 0  # the line above the first that was served out of order last
-        self._running = self._counting = False
+        self._running = self._working = self._counting = False
         self._processor = 0.0  # seconds that this thread has had a processor, when that was asked last
         self._expected = 0.0  # seconds that works of this turn said they cause after it
         self.spent = 0.0  # seconds of this turn of the loop that were counted
         self._ended = 0.0  # when the works of the turn before ended, monotonic
-
-    def processor_time(self) -> float:
-        """Seconds that this thread had a processor since this was asked last: less than passed on a busy machine."""
-        before, self._processor = self._processor, thread_time()
-        return self._processor - before
 
     def count(self, seconds: float) -> None:
         """This turn of the loop took so much of somebody's work."""
@@ -56,6 +50,13 @@ class FairQueue:
         if not self._running and not self._counting:
             self._counting = True
             asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def note(self, seconds: float) -> float:
+        """Count the time that somebody had the loop; returns how much of it was use. A work's is noted when it ends."""
+        if self._working:
+            return 0.0
+        self.count(seconds)
+        return min(seconds, self._processor_time())
 
     def expect(self, seconds: float) -> None:
         """A work of this turn causes so much more work of the loop, after the turn: fewer others run in it."""
@@ -70,6 +71,11 @@ class FairQueue:
             self._ended = now
             self._go_on()
 
+    def _processor_time(self) -> float:
+        """Seconds that this thread had a processor since this was asked last: less than passed on a busy machine."""
+        before, self._processor = self._processor, thread_time()
+        return self._processor - before
+
     def _place(self, client: "Turns", now: float) -> None:
         self._lines[client.level(now)].append(client.address, client)
 
@@ -79,7 +85,7 @@ class FairQueue:
 
     def _run(self) -> None:
         self.spent = self._expected = 0.0
-        self.processor_time()
+        self._processor_time()
         now = monotonic()
         # As long as the sockets had: of many clients that used much, one a turn would not do where a turn takes 8 ms.
         until = now + min(max(TURN, now - self._ended), LONGEST)
@@ -90,11 +96,13 @@ class FairQueue:
         ):
             served = served or line is first
             client = line.popleft()
+            self._working = True
             try:
                 client.works[0]()
             except Exception as error:  # noqa: BLE001  a bug of ours must not stop everybody else's work
                 context = {"message": "a work that was put off failed", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
+            self._working = False
             client.works.popleft()
             now = client.settle(now)
             if client.works:
@@ -158,11 +166,8 @@ class Turns:
     def settle(self, since: float) -> float:
         """This client had the loop since then; returns the present time."""
         now = monotonic()
-        if now - since > self._queue.noted:
-            self._queue.count(now - since)
-            used = min(now - since, self._queue.processor_time())
-            if used > self._queue.noted:
-                self._used = self._fade(now) + used
+        if now - since > NOTED and (used := self._queue.note(now - since)) > NOTED:
+            self._used = self._fade(now) + used
         return now
 
     def must_wait(self, now: float) -> bool:

@@ -463,3 +463,28 @@ def test_works_have_as_long_as_the_sockets_had(sockets: float, works: int, monke
 
     asyncio.run(scenario())
     assert turns_of_loop[2:7] == [works] * 5
+
+
+def test_what_a_work_counts_itself_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice of a reply is sent in a turn; requests that waited for it start in that turn, and settle their time."""
+    now = 0.0
+    monkeypatch.setattr(fair_queue, "monotonic", lambda: now)
+    monkeypatch.setattr(fair_queue, "thread_time", lambda: now)
+
+    async def scenario() -> None:
+        queue = FairQueue()
+        client = Turns(queue)
+
+        def work() -> None:
+            nonlocal now
+            now += TURN / 4
+            before = now
+            now += TURN / 2
+            client.settle(before)
+
+        client.put_off(work)
+        await asyncio.sleep(0)
+        assert queue.spent == pytest.approx(TURN * 3 / 4)
+        assert not client.is_light(now)  # it used that much
+
+    asyncio.run(scenario())
