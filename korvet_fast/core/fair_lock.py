@@ -36,10 +36,9 @@ class FairLock(FairQueue):
                 self._release(client)
 
     def _run(self) -> None:
-        line = (self._take_late() if self._late_next else None) or self._first_line()
-        assert line is not None
+        client = (self._take_late() if self._late_next else None) or self._take_first()
+        assert client is not None
         self._late_next = not self._late_next
-        client = line.popleft()
         self._begin(client)
         client.works[0]()
 

@@ -3,12 +3,13 @@
 A work is a callback that was put off; its client is a connection. In each turn of the loop such works run for some 2
 ms, or for as long as the sockets took since, up to 8 ms; then the loop serves sockets again. Clients that used less of
 the loop lately go first, in a few levels; in one level addresses take turns, then the connections of one, with one work
-each. Every turn serves a client of a level above the first as well, so no client waits for ever.
+each. Every turn serves a client of a level above the first as well, so no client waits for ever: there the addresses
+take turns whatever their levels, and of one address who came first.
 """
 
 import asyncio
 from bisect import bisect_left
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
@@ -37,7 +38,8 @@ class FairQueue:
 
     def __init__(self) -> None:
         self._lines = [AddressLine[Turns]() for _ in range(len(LEVELS) + 1)]
-        self._late = 0  # the line above the first that was served out of order last
+        # Clients of all lines but the first, by address, in the order in which they came there.
+        self._late: OrderedDict[object, OrderedDict[Turns, None]] = OrderedDict()
         self._running = self._working = self._counting = False
         self._processor = 0.0  # seconds that this thread has had a processor, when that was asked last
         self._expected = 0.0  # seconds that works of this turn said they cause after it
@@ -77,7 +79,10 @@ class FairQueue:
         return self._processor - before
 
     def _place(self, client: "Turns", now: float) -> None:
-        self._lines[client.level(now)].append(client.address, client)
+        client.line = client.level(now)
+        self._lines[client.line].append(client.address, client)
+        if client.line:
+            self._late.setdefault(client.address, OrderedDict())[client] = None
 
     def _next_turn(self) -> None:
         self._counting = False
@@ -89,13 +94,10 @@ class FairQueue:
         now = monotonic()
         # As long as the sockets had: of many clients that used much, one a turn would not do where a turn takes 8 ms.
         until = now + min(max(TURN, now - self._ended), LONGEST)
-        first, served = self._lines[0], False
-        line = self._take_late() or self._first_line()
-        while line is not None and (
-            (now + self._expected < until and self._expected < TURN) or (line is first and not served)
-        ):
-            served = served or line is first
-            client = line.popleft()
+        served = False  # somebody of the first line
+        client = self._take_late() or self._take_first()
+        while client is not None:
+            served = served or not client.line
             self._working = True
             try:
                 client.works[0]()
@@ -107,26 +109,41 @@ class FairQueue:
             now = client.settle(now)
             if client.works:
                 self._place(client, now)
-            line = self._first_line()
+            is_time = now + self._expected < until and self._expected < TURN
+            client = self._take_first() if is_time or (self._lines[0] and not served) else None
         self._ended = now
         self._go_on()
         if not self._running:
             self.count(0.0)
 
-    def _first_line(self) -> AddressLine["Turns"] | None:
-        """The line of those that used least."""
-        return next(filter(None, self._lines), None)
+    def _take_first(self) -> "Turns | None":
+        """One of those that used least."""
+        line = next(filter(None, self._lines), None)
+        if line is None:
+            return None
+        client = line.popleft()
+        if client.line:
+            self._forget_late(client)
+        return client
 
-    def _take_late(self) -> AddressLine["Turns"] | None:
-        """A line above the first, each in its turn: or their clients might never have one."""
-        for _ in LEVELS:
-            self._late = self._late % len(LEVELS) + 1
-            if self._lines[self._late]:
-                return self._lines[self._late]
-        return None
+    def _take_late(self) -> "Turns | None":
+        """One of those that did not use least: or they might never have a turn."""
+        if not self._late:
+            return None
+        address = next(iter(self._late))
+        self._late.move_to_end(address)
+        client = next(iter(self._late[address]))
+        self._forget_late(client)
+        return self._lines[client.line].pop(address)  # it is the first of its address there, too
+
+    def _forget_late(self, client: "Turns") -> None:
+        clients = self._late[client.address]
+        del clients[client]
+        if not clients:
+            del self._late[client.address]
 
     def _go_on(self) -> None:
-        self._running = self._first_line() is not None
+        self._running = any(self._lines)
         if self._running:
             asyncio.get_running_loop().call_soon(self._run)
 
@@ -134,16 +151,18 @@ class FairQueue:
 class Turns:
     """One client's works in the queue, and how much of the loop's time it used lately.
 
-    `address`: an object that all clients of one address have in common; None: this client is alone at its own.
+    `address`: an object that all clients of one address have in common; None: this client is alone at its own. `line`:
+    the level in whose line this client waits.
     """
 
-    __slots__ = ("_address", "_at", "_queue", "_used", "works")
+    __slots__ = ("_address", "_at", "_queue", "_used", "line", "works")
 
     def __init__(self, queue: FairQueue, address: object = None) -> None:
         self._queue = queue
         self._address = address
         self._used = 0.0
         self._at = 0.0
+        self.line = 0
         self.works: deque[Work] = deque()
 
     @property

@@ -163,6 +163,41 @@ def test_each_level_gets_on_while_ever_new_clients_are_below(level: int) -> None
     asyncio.run(scenario())
 
 
+def test_an_address_with_connections_in_all_levels_takes_turns_with_one_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever used much had one turn in fourteen beside a stranger whose ever new connections had used all there is."""
+    now = 0.0
+    monkeypatch.setattr(fair_queue, "monotonic", lambda: now)
+    monkeypatch.setattr(fair_queue, "thread_time", lambda: now)
+
+    async def scenario() -> None:
+        queue, over = FairQueue(), asyncio.Event()
+        there = object()
+
+        def come(used: float) -> None:
+            nonlocal now
+            now += SLICE
+            if not over.is_set():
+                turns = Turns(queue, there)
+                turns.use(used)
+                turns.put_off(lambda: come(used))
+
+        for used in (0.0, *(limit * 1.5 for limit in LEVELS)):
+            come(used)
+            come(used)
+        one = Turns(queue, object())
+        one.use(1.0)
+        one.put_off(over.set)
+        turns = 0
+        while not over.is_set():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns <= 2
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("used", [0.0, 1.0])
 def test_many_connections_of_one_address_go_in_turns_with_one_of_another(used: float) -> None:
     """A connection was behind all 3,000 of a stranger that had used as little of the loop as it had."""

@@ -117,10 +117,8 @@ class QueueMachine(VirtualLoop):
     def do(self, client: Client, number: int, seconds: float) -> None:
         assert client.waiting.popleft() == number, "the works of one client keep their order, and each is done once"
         turns, works = self.passed - client.begun, self.done - client.done
-        if client.light:  # a turn has one work of those who used more, and the other addresses take turns with this one
-            assert turns <= ADDRESSES * client.ahead
-            assert works <= turns + 1 + ADDRESSES * client.ahead
-        assert turns <= len(LEVELS) * ADDRESSES * client.ahead
+        assert turns <= ADDRESSES * client.ahead  # each turn has a light one and another one, by address
+        assert works <= turns + 1 + ADDRESSES * client.ahead or not client.light
         self.now += seconds
         self.done += 1
         self.begin(client, light=False)  # whether it still is, is known after its use was counted
