@@ -97,7 +97,10 @@ class Changer:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other change is under way and it is this one's turn; others wait until the end of the block."""
+        """Wait until no other change is under way and it is this one's turn; others wait until the end of the block.
+
+        Not within another one of the same lock: it would never come.
+        """
         address = self._address
         async with address.lock.hold(self._turns), self._lock.hold(address.turns):
             yield
