@@ -20,7 +20,7 @@ from korvet_fast.core.signal import Signal
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
 LONGEST: Final = 0.008  # seconds for them in a turn whose other part, which serves sockets, takes as long
-NOTED: Final = 0.00025  # seconds of use that do not count: most requests are done within this
+NOTED: Final = 0.00025  # seconds: most requests are done within this
 LITTLE: Final = 0.001  # seconds of use that still count as little
 # Seconds of use up to which a client goes before those above. With two levels, one that had used 1.3 ms waited behind
 # eighty that each used a hundred times as much.
@@ -34,9 +34,10 @@ R = TypeVar("R")
 
 
 class FairQueue:
-    """Works that were put off."""
+    """Works that were put off. Uses of the loop shorter than `noted` seconds do not count."""
 
-    def __init__(self) -> None:
+    def __init__(self, noted: float = NOTED) -> None:
+        self.noted = noted
         self._lines = [AddressLine[Turns]() for _ in range(len(LEVELS) + 1)]
         # Clients of all lines but the first, by address, in the order in which they came there.
         self._late: OrderedDict[object, OrderedDict[Turns, None]] = OrderedDict()
@@ -185,7 +186,7 @@ class Turns:
     def settle(self, since: float) -> float:
         """This client had the loop since then; returns the present time."""
         now = monotonic()
-        if now - since > NOTED and (used := self._queue.note(now - since)) > NOTED:
+        if now - since > self._queue.noted and (used := self._queue.note(now - since)) > self._queue.noted:
             self._used = self._fade(now) + used
         return now
 
