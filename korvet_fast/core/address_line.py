@@ -30,8 +30,14 @@ class AddressLine(Generic[W]):
 
     def popleft(self) -> W:
         """Remove the first of the address whose turn it is, which goes behind the others."""
-        address, waiters = self._addresses.popitem(last=False)
+        return self.pop(next(iter(self._addresses)))
+
+    def pop(self, address: object) -> W:
+        """Remove the first of this address, which goes behind the others."""
+        waiters = self._addresses[address]
         waiter = waiters.popleft()
         if waiters:
-            self._addresses[address] = waiters
+            self._addresses.move_to_end(address)
+        else:
+            del self._addresses[address]
         return waiter

@@ -6,8 +6,7 @@ only (asyncio's locks, events and executors do nothing else), is never cancelled
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
-from contextvars import Context
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
@@ -41,56 +40,6 @@ def run_inline(
         waits_for.add_done_callback(partial(run_inline, work, end))
 
 
-class Signal:
-    """One coroutine waits for it and goes on at once when it is set, where a future takes one more turn of the loop.
-
-    asyncio takes it for a future. It is set by callbacks of the loop: no task may be running then.
-    """
-
-    __slots__ = ("_asyncio_future_blocking", "_callback", "_cancelled", "_done")
-
-    def __init__(self) -> None:
-        self._asyncio_future_blocking = False
-        self._callback: Callable[[], object] | None = None
-        self._done = self._cancelled = False
-
-    def set(self) -> None:
-        """Carry the coroutine on; the second time, and after a cancellation, it does nothing."""
-        if not self._done:
-            self._done = True
-            callback, self._callback = self._callback, None  # a circle: the callback has this signal
-            if callback is not None:
-                callback()
-
-    def __await__(self) -> "Generator[Signal, None, None]":
-        if not self._done:
-            self._asyncio_future_blocking = True
-            yield self
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        """Asked by tasks."""
-        return asyncio.get_running_loop()
-
-    def add_done_callback(self, callback: "Callable[[Signal], object]", *, context: Context | None = None) -> None:
-        """Called once, by the task or the `run_inline` that carries the waiting coroutine on."""
-        self._callback = partial(callback, self) if context is None else partial(context.run, callback, self)
-
-    def cancel(self, msg: object = None) -> bool:
-        """The task that waits is cancelled."""
-        if self._done:
-            return False
-        self._done = self._cancelled = True
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            asyncio.get_running_loop().call_soon(callback)
-        return True
-
-    def result(self) -> None:
-        """Asked by tasks. Raises `asyncio.CancelledError`."""
-        if self._cancelled:
-            raise asyncio.CancelledError
-
-
 async def gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Run all side by side, begun in order; their results in order. Raises the first exception when all have ended."""
     if len(works) == 1:
@@ -101,9 +50,13 @@ async def gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     if side.left:
         side.over = asyncio.get_running_loop().create_future()
         await side.over
-    if side.error is not None:
-        raise side.error
-    return side.results
+    if side.error is None:
+        return side.results
+    error, side.error = side.error, None  # a circle: it knows the frames that it went through, and these know it
+    try:
+        raise error
+    finally:
+        del error
 
 
 async def gather_paced(items: Iterable[S], work: Callable[[S], Coroutine[Any, Any, T]], pace: Pace) -> list[T]:

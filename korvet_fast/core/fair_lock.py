@@ -36,10 +36,9 @@ class FairLock(FairQueue):
                 self._release(client)
 
     def _run(self) -> None:
-        line = (self._take_late() if self._late_next else None) or self._first_line()
-        assert line is not None
+        client = (self._take_late() if self._late_next else None) or self._take_first()
+        assert client is not None
         self._late_next = not self._late_next
-        client = line.popleft()
         self._begin(client)
         client.works[0]()
 
@@ -98,7 +97,10 @@ class Changer:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other change is under way and it is this one's turn; others wait until the end of the block."""
+        """Wait until no other change is under way and it is this one's turn; others wait until the end of the block.
+
+        Not within another one of the same lock: it would never come.
+        """
         address = self._address
         async with address.lock.hold(self._turns), self._lock.hold(address.turns):
             yield

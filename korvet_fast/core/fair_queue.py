@@ -3,17 +3,19 @@
 A work is a callback that was put off; its client is a connection. In each turn of the loop such works run for some 2
 ms, or for as long as the sockets took since, up to 8 ms; then the loop serves sockets again. Clients that used less of
 the loop lately go first, in a few levels; in one level addresses take turns, then the connections of one, with one work
-each. Every turn serves a client of a level above the first as well, so no client waits for ever.
+each. Every turn serves a client of a level above the first as well, so no client waits for ever: there the addresses
+take turns whatever their levels, and of one address who came first.
 """
 
 import asyncio
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from time import monotonic, thread_time
 from typing import Any, Final, TypeVar
 
 from korvet_fast.core.address_line import AddressLine
+from korvet_fast.core.signal import Signal
 
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
@@ -37,17 +39,13 @@ class FairQueue:
     def __init__(self, noted: float = NOTED) -> None:
         self.noted = noted
         self._lines = [AddressLine[Turns]() for _ in range(len(LEVELS) + 1)]
-        self._late = 0  # the line above the first that was served out of order last
-        self._running = self._counting = False
+        # Clients of all lines but the first, by address, in the order in which they came there.
+        self._late: OrderedDict[object, OrderedDict[Turns, None]] = OrderedDict()
+        self._running = self._working = self._counting = False
         self._processor = 0.0  # seconds that this thread has had a processor, when that was asked last
         self._expected = 0.0  # seconds that works of this turn said they cause after it
         self.spent = 0.0  # seconds of this turn of the loop that were counted
         self._ended = 0.0  # when the works of the turn before ended, monotonic
-
-    def processor_time(self) -> float:
-        """Seconds that this thread had a processor since this was asked last: less than passed on a busy machine."""
-        before, self._processor = self._processor, thread_time()
-        return self._processor - before
 
     def count(self, seconds: float) -> None:
         """This turn of the loop took so much of somebody's work."""
@@ -55,6 +53,13 @@ class FairQueue:
         if not self._running and not self._counting:
             self._counting = True
             asyncio.get_running_loop().call_soon(self._next_turn)
+
+    def note(self, seconds: float) -> float:
+        """Count the time that somebody had the loop; returns how much of it was use. A work's is noted when it ends."""
+        if self._working:
+            return 0.0
+        self.count(seconds)
+        return min(seconds, self._processor_time())
 
     def expect(self, seconds: float) -> None:
         """A work of this turn causes so much more work of the loop, after the turn: fewer others run in it."""
@@ -69,8 +74,16 @@ class FairQueue:
             self._ended = now
             self._go_on()
 
+    def _processor_time(self) -> float:
+        """Seconds that this thread had a processor since this was asked last: less than passed on a busy machine."""
+        before, self._processor = self._processor, thread_time()
+        return self._processor - before
+
     def _place(self, client: "Turns", now: float) -> None:
-        self._lines[client.level(now)].append(client.address, client)
+        client.line = client.level(now)
+        self._lines[client.line].append(client.address, client)
+        if client.line:
+            self._late.setdefault(client.address, OrderedDict())[client] = None
 
     def _next_turn(self) -> None:
         self._counting = False
@@ -78,46 +91,60 @@ class FairQueue:
 
     def _run(self) -> None:
         self.spent = self._expected = 0.0
-        self.processor_time()
+        self._processor_time()
         now = monotonic()
         # As long as the sockets had: of many clients that used much, one a turn would not do where a turn takes 8 ms.
         until = now + min(max(TURN, now - self._ended), LONGEST)
-        first, served = self._lines[0], False
-        line = self._take_late() or self._first_line()
-        while line is not None and (
-            (now + self._expected < until and self._expected < TURN) or (line is first and not served)
-        ):
-            served = served or line is first
-            client = line.popleft()
+        served = False  # somebody of the first line
+        client = self._take_late() or self._take_first()
+        while client is not None:
+            served = served or not client.line
+            self._working = True
             try:
                 client.works[0]()
             except Exception as error:  # noqa: BLE001  a bug of ours must not stop everybody else's work
                 context = {"message": "a work that was put off failed", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
+            self._working = False
             client.works.popleft()
             now = client.settle(now)
             if client.works:
                 self._place(client, now)
-            line = self._first_line()
+            is_time = now + self._expected < until and self._expected < TURN
+            client = self._take_first() if is_time or (self._lines[0] and not served) else None
         self._ended = now
         self._go_on()
         if not self._running:
             self.count(0.0)
 
-    def _first_line(self) -> AddressLine["Turns"] | None:
-        """The line of those that used least."""
-        return next(filter(None, self._lines), None)
+    def _take_first(self) -> "Turns | None":
+        """One of those that used least."""
+        line = next(filter(None, self._lines), None)
+        if line is None:
+            return None
+        client = line.popleft()
+        if client.line:
+            self._forget_late(client)
+        return client
 
-    def _take_late(self) -> AddressLine["Turns"] | None:
-        """A line above the first, each in its turn: or their clients might never have one."""
-        for _ in LEVELS:
-            self._late = self._late % len(LEVELS) + 1
-            if self._lines[self._late]:
-                return self._lines[self._late]
-        return None
+    def _take_late(self) -> "Turns | None":
+        """One of those that did not use least: or they might never have a turn."""
+        if not self._late:
+            return None
+        address = next(iter(self._late))
+        self._late.move_to_end(address)
+        client = next(iter(self._late[address]))
+        self._forget_late(client)
+        return self._lines[client.line].pop(address)  # it is the first of its address there, too
+
+    def _forget_late(self, client: "Turns") -> None:
+        clients = self._late[client.address]
+        del clients[client]
+        if not clients:
+            del self._late[client.address]
 
     def _go_on(self) -> None:
-        self._running = self._first_line() is not None
+        self._running = any(self._lines)
         if self._running:
             asyncio.get_running_loop().call_soon(self._run)
 
@@ -125,16 +152,18 @@ class FairQueue:
 class Turns:
     """One client's works in the queue, and how much of the loop's time it used lately.
 
-    `address`: an object that all clients of one address have in common; None: this client is alone at its own.
+    `address`: an object that all clients of one address have in common; None: this client is alone at its own. `line`:
+    the level in whose line this client waits.
     """
 
-    __slots__ = ("_address", "_at", "_queue", "_used", "works")
+    __slots__ = ("_address", "_at", "_queue", "_used", "line", "works")
 
     def __init__(self, queue: FairQueue, address: object = None) -> None:
         self._queue = queue
         self._address = address
         self._used = 0.0
         self._at = 0.0
+        self.line = 0
         self.works: deque[Work] = deque()
 
     @property
@@ -157,11 +186,8 @@ class Turns:
     def settle(self, since: float) -> float:
         """This client had the loop since then; returns the present time."""
         now = monotonic()
-        if now - since > self._queue.noted:
-            self._queue.count(now - since)
-            used = min(now - since, self._queue.processor_time())
-            if used > self._queue.noted:
-                self._used = self._fade(now) + used
+        if now - since > self._queue.noted and (used := self._queue.note(now - since)) > self._queue.noted:
+            self._used = self._fade(now) + used
         return now
 
     def must_wait(self, now: float) -> bool:
@@ -175,8 +201,10 @@ class Turns:
             self._queue.enter(self)
 
     def wait(self) -> "Turn":
-        """An awaitable that ends when it is this client's turn again."""
-        return Turn(self)
+        """An awaitable that ends when it is this client's turn again; to be awaited at once."""
+        turn = Turn()
+        self.put_off(turn.set)
+        return turn
 
     def _fade(self, now: float) -> float:
         if self._used:
@@ -185,35 +213,14 @@ class Turns:
         return self._used
 
 
-class Turn:
-    """A waiter for a client's turn, which asyncio takes for a future; the waiter goes on within the turn, not after."""
+class Turn(Signal):
+    """A waiter for a client's turn; the waiter goes on within the turn."""
 
-    __slots__ = ("_asyncio_future_blocking", "_turns")
+    __slots__ = ()
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
-
-    def __await__(self) -> "Generator[Turn, None, None]":
-        self._asyncio_future_blocking = True
-        yield self
-
-    def get_loop(self) -> asyncio.AbstractEventLoop:
-        """Asked by tasks."""
-        return asyncio.get_running_loop()
-
-    def add_done_callback(self, callback: "Callable[[Turn], object]", *, context: Any = None) -> None:
-        """Called once, by the task or the `eager.run_inline` that carries the waiting coroutine on."""
-        if context is None:
-            self._turns.put_off(lambda: callback(self))  # type: ignore[arg-type]
-        else:
-            self._turns.put_off(lambda: context.run(callback, self))
-
-    def cancel(self, msg: Any = None) -> bool:
-        """A turn comes soon, so a task that is to end waits for it first."""
+    def cancel(self, msg: object = None) -> bool:
+        """A turn comes soon, so a task that is to end waits for it first: a turn that nobody takes would not end."""
         return False
-
-    def result(self) -> None:
-        """Asked by tasks."""
 
 
 class Pace:

@@ -5,10 +5,10 @@ from time import monotonic
 from typing import Final, Literal, TypeAlias
 
 from korvet_fast.core.client_session import ClientSession
-from korvet_fast.core.eager import Signal
 from korvet_fast.core.partition.partition import AppendResult, Partition
 from korvet_fast.core.produce.check import Checked, Records, blame_records
 from korvet_fast.core.produce.order import remember_refusal
+from korvet_fast.core.signal import Signal
 from korvet_fast.errors import CodecError, KorvetError, forget_frames
 
 NO_ERROR: Final = 0

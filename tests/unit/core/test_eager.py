@@ -1,6 +1,7 @@
 """Coroutines that run without tasks, and side by side."""
 
 import asyncio
+import contextlib
 import gc
 import weakref
 from collections.abc import Coroutine
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from korvet_fast.core.eager import Signal, gather, gather_bounded, run_inline
+from korvet_fast.core.eager import gather, gather_bounded
 
 
 def test_what_needs_no_wait_is_done_without_one() -> None:
@@ -63,6 +64,33 @@ def test_a_failure_is_raised_when_all_have_ended() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_failure_keeps_nothing_of_what_ran_beside_it(waits: bool) -> None:
+    """Nor until the next garbage collection, within the hour: a store that is down fails all partitions at each try."""
+
+    class Result:
+        pass
+
+    async def succeed(results: "list[weakref.ref[Result]]") -> Result:
+        result = Result()
+        results.append(weakref.ref(result))
+        return result
+
+    async def fail() -> Result:
+        if waits:
+            await asyncio.sleep(0)
+        raise ValueError("wrong")
+
+    results: list[weakref.ref[Result]] = []
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            await gather([succeed(results), fail()])
+        assert [result() for result in results] == [None]
+    finally:
+        gc.enable()
+
+
 def test_many_are_run_some_at_a_time() -> None:
     async def run() -> None:
         under_way = most = done = 0
@@ -79,77 +107,3 @@ def test_many_are_run_some_at_a_time() -> None:
         assert (done, most) == (200, 64)
 
     asyncio.run(run())
-
-
-async def test_who_waits_for_a_signal_goes_on_at_once_and_once() -> None:
-    signal, seen = Signal(), list[str]()
-
-    async def work() -> str:
-        await signal
-        seen.append("went on")
-        return "over"
-
-    run_inline(work(), lambda result, error: seen.append(f"{result} {error}"))
-    assert seen == []
-    signal.set()
-    signal.set()
-    assert seen == ["went on", "over None"], "and not in a later turn of the loop"
-    await signal  # it is set: nobody waits
-
-
-async def test_a_task_may_wait_for_a_signal() -> None:
-    signal = Signal()
-
-    async def work() -> str:
-        await signal
-        return "over"
-
-    task = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    asyncio.get_running_loop().call_soon(signal.set)
-    assert await asyncio.wait_for(task, 5) == "over"
-
-
-async def test_a_task_that_waits_for_a_signal_may_be_cancelled() -> None:
-    signal = Signal()
-
-    async def work() -> None:
-        await signal
-
-    task = asyncio.create_task(work())
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    signal.set()  # too late, and nothing happens
-    assert not signal.cancel()
-
-
-async def test_a_signal_that_is_over_keeps_nothing_of_who_waited() -> None:
-    """Nor until the next garbage collection: the next one of what is old by then comes within the hour."""
-
-    class End:
-        def __call__(self, result: object, error: BaseException | None) -> None:
-            pass
-
-    async def work(signal: Signal) -> None:
-        await signal
-
-    gc.disable()
-    try:
-        signal, end = Signal(), End()
-        ended = weakref.ref(end)
-        run_inline(work(signal), end)
-        signal.set()
-        del end, signal
-        assert ended() is None
-        signal = Signal()
-        task = asyncio.create_task(work(signal))
-        cancelled = weakref.ref(task)
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        del task, signal
-        assert cancelled() is None
-    finally:
-        gc.enable()
