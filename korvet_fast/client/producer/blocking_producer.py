@@ -76,7 +76,7 @@ class Producer:
         headers: Headers = (),
         partition: int | None = None,
         timestamp: int | None = None,
-    ) -> "Future[RecordMetadata]":
+    ) -> Future[RecordMetadata]:
         """Send a message. `result()` of what is returned waits for its delivery, and raises `DeliveryFailed`.
 
         What is no message raises `TypeError` or `ValueError`. Without memory for `max.block.ms` the result is
@@ -85,12 +85,12 @@ class Producer:
         message = check_message(Message(topic, value, key, headers, partition, timestamp))
         if not self._handed.acquire(blocking=not self._is_own_thread()):
             raise BufferFull(_BUSY)
+        result = SendResult(self._loop)
         try:
-            result = self._submit(self._send(message))
+            self._hand(self._loop.call_soon_threadsafe, self._begin, message, result)
         except ProducerClosed:
             self._handed.release()
             raise
-        result.__class__ = SendResult  # asyncio makes the future
         return result
 
     def send_many(
@@ -121,14 +121,18 @@ class Producer:
 
         return self._wait(read_metrics)
 
-    async def _send(self, message: Message) -> RecordMetadata:
+    def _begin(self, message: Message, result: SendResult) -> None:
+        result.run(self._send(message, result))
+
+    async def _send(self, message: Message, result: SendResult) -> RecordMetadata:
         delivery: Delivery | None = None
         try:
             delivery = await self._hand_over(message)
             return await delivery
         except DeliveryFailed as error:
             partition = delivery.partition if delivery is not None else -1
-            error.on_read = self._producer.unread.add(message.topic, partition, error, {0}).read
+            result.unread = self._producer.unread.add(message.topic, partition, error, {0})
+            del result  # it will have the error, whose traceback has this frame
             raise
 
     async def _hand_over(self, message: Message) -> Delivery:
@@ -174,11 +178,18 @@ class Producer:
         self._check_waiter()
         return self._submit(work()).result()
 
-    def _submit(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
+    def _submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        try:
+            return self._hand(asyncio.run_coroutine_threadsafe, work, self._loop)
+        except ProducerClosed:
+            work.close()
+            raise
+
+    def _hand(self, call: Callable[..., Result], *arguments: Any) -> Result:
+        """Hand work to the thread by `call`. Raises `ProducerClosed` once the thread is to end."""
         with self._closing, suppress(RuntimeError):  # the handler of a signal has just closed the loop
             if not self._closed:
-                return asyncio.run_coroutine_threadsafe(work, self._loop)
-        work.close()
+                return call(*arguments)
         raise ProducerClosed("the producer is closed; it takes no more messages")
 
     def _end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
