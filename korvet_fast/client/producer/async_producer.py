@@ -266,7 +266,9 @@ class AsyncProducer(TransactionCalls):
         self._driver.schedule()
         return taken
 
-    def _release(self, records: QueuedRecords) -> None:
+    def _release(self, records: InputRun) -> None:
+        if records.unread is not None:
+            records.unread.read()
         self._ledger.release(records)
         if not self._driver.finished:
             self._driver.schedule()
@@ -293,18 +295,23 @@ class AsyncProducer(TransactionCalls):
 
     def _report(self, records: MessageRun) -> None:
         error = failure_of(records)
-        metadata = None
-        for position in range(records.count):
-            metadata = records.metadata(position) if error is None else None
-            if self._interceptors:
-                self._interceptors.end(metadata, error)
-        if metadata is not None:
-            if isinstance(records, InputRun) and self.config.return_successes:
-                self.successes.add(records, Success(records.message, metadata))
-        elif error is not None and isinstance(records, InputRun) and self.config.return_errors:
-            self.errors.add(records, ProducerError(records.message, error))
-        elif error is not None and not isinstance(error, Cancelled):  # that was the caller's wish
+        if self._interceptors:
+            for position in range(records.count):
+                self._interceptors.end(records.metadata(position) if error is None else None, error)
+        is_awaited = isinstance(records, InputRun) and self._return_result(records, error)
+        if error is not None and not is_awaited and not isinstance(error, Cancelled):  # that was the caller's wish
             records.unread = self.unread.add(records.topic, records.partition, error, records.indexes())
+
+    def _return_result(self, records: InputRun, error: DeliveryFailed | None) -> bool:
+        """Put the result of what came by `input` where it is taken; returns whether somebody waits for an error."""
+        if error is None:
+            if self.config.return_successes:
+                self.successes.add(records, Success(records.message, records.metadata(0)))
+            return False
+        if not self.config.return_errors:
+            return False
+        self.errors.add(records, ProducerError(records.message, error))
+        return self.errors.is_awaited
 
     async def _close_all(self) -> None:
         await self._driver.finish()

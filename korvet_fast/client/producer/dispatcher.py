@@ -87,8 +87,8 @@ class Dispatcher:
             )
         self._ledger.add(records)
         self._line.append(records, now + self._config.max_block)
-        self._ledger.waiting += 1
-        if self._ledger.waiting == 1:
+        self._ledger.waiting[records] = now
+        if len(self._ledger.waiting) == 1:
             self.send_now()
 
     def begin(self, run: MessageRun, now: float) -> bool:

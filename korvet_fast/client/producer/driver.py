@@ -24,7 +24,7 @@ from korvet_fast.client.producer.transactions import Transactions
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import metadata_request
 from korvet_fast.client.protocol.requests import check_producer_id
-from korvet_fast.rate_limited_log import RateLimitedLog
+from korvet_fast.rate_limited_log import RateLimitedLog, printable
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
@@ -139,8 +139,8 @@ class Driver:
 
     async def _take_when_room(self, records: QueuedRecords, transaction: int) -> None:
         ledger = self.pipeline.ledger
-        ledger.waiting += 1  # memory is short: no batch waits for more messages
-        if ledger.waiting == 1:
+        ledger.waiting[records] = self.now()  # memory is short: no batch waits for more messages
+        if len(ledger.waiting) == 1:
             self.pipeline.dispatcher.send_now()
         try:
             while True:
@@ -150,7 +150,7 @@ class Driver:
                 self.schedule()
                 await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
         finally:
-            ledger.waiting -= 1
+            ledger.waiting.pop(records, None)
 
     async def finish(self) -> None:
         """End every message that has not ended, and everything that runs. The same end for all who call it."""
@@ -207,8 +207,8 @@ class Driver:
                 self._on_ended(self.pipeline.ledger.ended.popleft())
             except Exception as error:  # noqa: BLE001 as in `_run`; the others are told all the same
                 self.break_off(error)
-        while self.pipeline.stalls:
-            _log.warning("%s holds messages and makes no progress", self.pipeline.stalls.popleft())
+        for sentence in self.pipeline.stalls.take_reports():
+            _log.warning("%s", printable(sentence))
         for future in [each for each, reached in self._conditions.items() if reached()]:
             del self._conditions[future]
             if not future.done():
