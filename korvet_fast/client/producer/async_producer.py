@@ -64,12 +64,12 @@ class AsyncProducer(TransactionCalls):
         self.unread = UnreadFailures()
         self._confirms = self.config.acks != NO_RESPONSE
         self._told = bool(self.config.interceptors) or self.config.return_successes
-        self._interceptors = Interceptors(self.config.interceptors)
+        self._interceptors = Interceptors(self.config.interceptors, self._check)
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
         super().__init__(self._driver.transactions, self._driver.enter)
         direct = not self._interceptors and self._transactions is None and self._check_dialect is None
         self._topics = self._driver.pipeline.dispatcher.topics if direct else {}
-        self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
+        self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._driver)
         # Locks of columns.
         self._turns: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()
         self.input = Input(self._put)
@@ -250,21 +250,21 @@ class AsyncProducer(TransactionCalls):
 
     def _intercept(self, message: Message) -> Message:
         self._check_transaction()
-        sent = check_message(self._interceptors.send(message) if self._interceptors else message)
+        sent = self._check(message)
+        return self._interceptors.send(sent) if self._interceptors else sent
+
+    def _check(self, message: Message) -> Message:
+        """The message as it can be sent. Raises as `check_message`, and `DeliveryFailed`."""
+        checked = check_message(message)
         if self._check_dialect is not None:
-            self._check_dialect(sent)
-        return sent
+            self._check_dialect(checked)
+        return checked
 
     def _time(self, timestamp: int | None) -> int:
         """The time of rows in ms since 1970; -1 where only the broker sets one."""
         if timestamp is not None:
             return timestamp
         return time_ns() // 1_000_000 if self.config.dialect.has_times else -1
-
-    def _withdraw(self, run: MessageRun, index: int) -> tuple[MessageRun, int] | None:
-        taken = self._driver.pipeline.dispatcher.withdraw_message(run, index)
-        self._driver.schedule()
-        return taken
 
     def _release(self, records: InputRun) -> None:
         if records.unread is not None:

@@ -18,6 +18,7 @@ from korvet_fast.client.producer.message import (
     ProducerClosed,
     QueuedRecords,
 )
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.pipeline import AddPartitions, FetchMetadata, Pipeline
 from korvet_fast.client.producer.transaction_coordinator import TransactionCoordinator
 from korvet_fast.client.producer.transactions import Transactions
@@ -98,6 +99,13 @@ class Driver:
         if not self._scheduled and self._finishing is None:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._run)
+
+    def withdraw(self, run: MessageRun, index: int) -> tuple[MessageRun, int] | None:
+        """Take one message of a run back. Raises as `enter`."""
+        self.enter()
+        taken = self.pipeline.dispatcher.withdraw_message(run, index)
+        self.schedule()
+        return taken
 
     async def wait(self, reached: Callable[[], bool]) -> None:
         """Wait until something is so; it is looked at whenever the pipeline ran."""

@@ -154,7 +154,7 @@ class Pipeline:
         self.dispatcher.runs.shut_all()
         partitions = list(self.dispatcher.partitions())
         deadlines = [each.oldest_deadline() for each in partitions]
-        deadlines += [topic.pending[0].deadline for topic in self.dispatcher.topics.values() if topic.pending]
+        deadlines += [topic.first_deadline() for topic in self.dispatcher.topics.values()]
         times = [at - self.config.delivery_timeout for at in deadlines if at is not None]
         counts, memory = self.ledger.counts, self.ledger.memory
         return ProducerMetrics(

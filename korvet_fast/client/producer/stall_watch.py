@@ -68,7 +68,8 @@ class StallWatch:
         before = now - self._config.stall
         late = {}
         for topic in self._topics.values():
-            if topic.pending and topic.pending[0].deadline - self._config.delivery_timeout <= before:
+            deadline = topic.first_deadline()
+            if deadline is not None and deadline - self._config.delivery_timeout <= before:
                 late[topic.name] = (
                     f"topic {topic.name!r} has had messages for {self._config.stall:g} s (stall.ms) whose partition is "
                     f"not known; check the brokers{_because(topic.last_error)}"
