@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -46,7 +47,9 @@ class Producer:
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
         self._producer = AsyncProducer(bootstrap, **settings)  # raises for wrong settings before there is a loop
         self._loop = asyncio.new_event_loop()
-        self._handed = threading.Semaphore(_MOST_HANDED)
+        self._places: SimpleQueue[None] = SimpleQueue()  # one for each message that may be handed over now
+        for _ in range(_MOST_HANDED):
+            self._places.put(None)
         # Locks of topics, while messages of theirs are handed over.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = threading.RLock()  # a signal's handler may close it in the middle of a call
@@ -83,15 +86,15 @@ class Producer:
         `BufferFull`. `cancel()` withdraws what was not sent yet.
         """
         message = check_message(Message(topic, value, key, headers, partition, timestamp))
-        if not self._handed.acquire(blocking=not self._is_own_thread()):
-            raise BufferFull(_BUSY)
-        result = SendResult(self._loop)
         try:
-            self._hand(self._loop.call_soon_threadsafe, self._begin, message, result)
+            self._places.get(block=not self._is_own_thread())
+        except Empty:
+            raise BufferFull(_BUSY) from None
+        try:
+            return self._hand(self._start, message)
         except ProducerClosed:
-            self._handed.release()
+            self._places.put(None)
             raise
-        return result
 
     def send_many(
         self, topic: str, keys: Any, values: Any, *, partition: int | None = None, timestamp: int | None = None
@@ -121,6 +124,11 @@ class Producer:
 
         return self._wait(read_metrics)
 
+    def _start(self, message: Message) -> SendResult:
+        result = SendResult(self._loop)
+        self._loop.call_soon_threadsafe(self._begin, message, result)
+        return result
+
     def _begin(self, message: Message, result: SendResult) -> None:
         result.run(self._send(message, result))
 
@@ -145,7 +153,7 @@ class Producer:
         except TimeoutError:
             raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         finally:
-            self._handed.release()
+            self._places.put(None)
 
     async def _accept_all(self) -> None:
         """Wait until what was sent so far has been taken by the producer, or has failed."""
@@ -185,11 +193,16 @@ class Producer:
             work.close()
             raise
 
-    def _hand(self, call: Callable[..., Result], *arguments: Any) -> Result:
-        """Hand work to the thread by `call`. Raises `ProducerClosed` once the thread is to end."""
-        with self._closing, suppress(RuntimeError):  # the handler of a signal has just closed the loop
+    def _hand(self, call: Callable[..., Future[Result]], *arguments: Any) -> Future[Result]:
+        """Hand work to the thread by `call`. Raises `ProducerClosed` once the thread is to end.
+
+        The handler of a signal may close the producer, and with it the loop, between any two lines of this.
+        """
+        with self._closing, suppress(RuntimeError):
             if not self._closed:
-                return call(*arguments)
+                result = call(*arguments)
+                if not self._closed or result.done():  # else it came behind all that the loop still did
+                    return result
         raise ProducerClosed("the producer is closed; it takes no more messages")
 
     def _end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
