@@ -66,7 +66,7 @@ def interrupted(line: int, call: Callable[[Producer], Any], found: list[Any]) ->
 
 @pytest.mark.parametrize("call", [send, Producer.flush, Producer.metrics])
 def test_a_handler_may_end_the_producer_at_any_line(run: Run, call: Callable[[Producer], Any]) -> None:
-    """Within `send` it waited for a lock that the interrupted thread held, or left a result that nobody would end."""
+    """It waited for a lock that the interrupted thread held, or left a result that nobody would end."""
     for line in count(1):
         found: list[Any] = []
         thread = threading.Thread(target=interrupted, args=(line, call, found), daemon=True)
