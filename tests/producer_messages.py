@@ -1,6 +1,7 @@
 """Messages sent as `AsyncProducer.send` sends them: those of one turn of the loop for one partition form a run."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from korvet_fast.client.producer.delivery import Delivery, wake
@@ -56,7 +57,8 @@ class SentMessages:
     """All that was sent so, by value."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._sender = MessageSender(pipeline.dispatcher, pipeline.config, pipeline.dispatcher.withdraw_message)
+        owner = SimpleNamespace(enter=lambda: 0.0, withdraw=pipeline.dispatcher.withdraw_message)
+        self._sender = MessageSender(pipeline.dispatcher, pipeline.config, owner)
         self._sent: dict[bytes, SentMessage] = {}
 
     def send(self, message: Message, now: float, wait: bool) -> SentMessage:

@@ -64,12 +64,12 @@ class AsyncProducer(TransactionCalls):
         self.unread = UnreadFailures()
         self._confirms = self.config.acks != NO_RESPONSE
         self._told = bool(self.config.interceptors) or self.config.return_successes
-        self._interceptors = Interceptors(self.config.interceptors)
+        self._interceptors = Interceptors(self.config.interceptors, self._check)
         # The short way of most messages: into the open run of their partition. Interceptors see messages.
         super().__init__(self._driver.transactions, self._driver.enter)
         direct = not self._interceptors and self._transactions is None and self._check_dialect is None
         self._topics = self._driver.pipeline.dispatcher.topics if direct else {}
-        self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._withdraw)
+        self._sender = MessageSender(self._driver.pipeline.dispatcher, self.config, self._driver)
         # Locks of columns.
         self._turns: WeakValueDictionary[tuple[str, int | None], asyncio.Lock] = WeakValueDictionary()
         self.input = Input(self._put)
@@ -250,10 +250,15 @@ class AsyncProducer(TransactionCalls):
 
     def _intercept(self, message: Message) -> Message:
         self._check_transaction()
-        sent = check_message(self._interceptors.send(message) if self._interceptors else message)
+        sent = self._check(message)
+        return self._interceptors.send(sent) if self._interceptors else sent
+
+    def _check(self, message: Message) -> Message:
+        """The message as it can be sent. Raises as `check_message`, and `DeliveryFailed`."""
+        checked = check_message(message)
         if self._check_dialect is not None:
-            self._check_dialect(sent)
-        return sent
+            self._check_dialect(checked)
+        return checked
 
     def _time(self, timestamp: int | None) -> int:
         """The time of rows in ms since 1970; -1 where only the broker sets one."""
@@ -261,12 +266,9 @@ class AsyncProducer(TransactionCalls):
             return timestamp
         return time_ns() // 1_000_000 if self.config.dialect.has_times else -1
 
-    def _withdraw(self, run: MessageRun, index: int) -> tuple[MessageRun, int] | None:
-        taken = self._driver.pipeline.dispatcher.withdraw_message(run, index)
-        self._driver.schedule()
-        return taken
-
-    def _release(self, records: QueuedRecords) -> None:
+    def _release(self, records: InputRun) -> None:
+        if records.unread is not None:
+            records.unread.read()
         self._ledger.release(records)
         if not self._driver.finished:
             self._driver.schedule()
@@ -293,18 +295,23 @@ class AsyncProducer(TransactionCalls):
 
     def _report(self, records: MessageRun) -> None:
         error = failure_of(records)
-        metadata = None
-        for position in range(records.count):
-            metadata = records.metadata(position) if error is None else None
-            if self._interceptors:
-                self._interceptors.end(metadata, error)
-        if metadata is not None:
-            if isinstance(records, InputRun) and self.config.return_successes:
-                self.successes.add(records, Success(records.message, metadata))
-        elif error is not None and isinstance(records, InputRun) and self.config.return_errors:
-            self.errors.add(records, ProducerError(records.message, error))
-        elif error is not None and not isinstance(error, Cancelled):  # that was the caller's wish
+        if self._interceptors:
+            for position in range(records.count):
+                self._interceptors.end(records.metadata(position) if error is None else None, error)
+        is_awaited = isinstance(records, InputRun) and self._return_result(records, error)
+        if error is not None and not is_awaited and not isinstance(error, Cancelled):  # that was the caller's wish
             records.unread = self.unread.add(records.topic, records.partition, error, records.indexes())
+
+    def _return_result(self, records: InputRun, error: DeliveryFailed | None) -> bool:
+        """Put the result of what came by `input` where it is taken; returns whether somebody waits for an error."""
+        if error is None:
+            if self.config.return_successes:
+                self.successes.add(records, Success(records.message, records.metadata(0)))
+            return False
+        if not self.config.return_errors:
+            return False
+        self.errors.add(records, ProducerError(records.message, error))
+        return self.errors.is_awaited
 
     async def _close_all(self) -> None:
         await self._driver.finish()

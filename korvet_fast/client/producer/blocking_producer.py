@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import WeakValueDictionary
@@ -46,7 +47,9 @@ class Producer:
     def __init__(self, bootstrap: str | Sequence[Address], **settings: Any) -> None:
         self._producer = AsyncProducer(bootstrap, **settings)  # raises for wrong settings before there is a loop
         self._loop = asyncio.new_event_loop()
-        self._handed = threading.Semaphore(_MOST_HANDED)
+        self._places: SimpleQueue[None] = SimpleQueue()  # one for each message that may be handed over now
+        for _ in range(_MOST_HANDED):
+            self._places.put(None)
         # Locks of topics, while messages of theirs are handed over.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._closing = threading.RLock()  # a signal's handler may close it in the middle of a call
@@ -76,22 +79,22 @@ class Producer:
         headers: Headers = (),
         partition: int | None = None,
         timestamp: int | None = None,
-    ) -> "Future[RecordMetadata]":
+    ) -> Future[RecordMetadata]:
         """Send a message. `result()` of what is returned waits for its delivery, and raises `DeliveryFailed`.
 
         What is no message raises `TypeError` or `ValueError`. Without memory for `max.block.ms` the result is
         `BufferFull`. `cancel()` withdraws what was not sent yet.
         """
         message = check_message(Message(topic, value, key, headers, partition, timestamp))
-        if not self._handed.acquire(blocking=not self._is_own_thread()):
-            raise BufferFull(_BUSY)
         try:
-            result = self._submit(self._send(message))
+            self._places.get(block=not self._is_own_thread())
+        except Empty:
+            raise BufferFull(_BUSY) from None
+        try:
+            return self._hand(self._start, message)
         except ProducerClosed:
-            self._handed.release()
+            self._places.put(None)
             raise
-        result.__class__ = SendResult  # asyncio makes the future
-        return result
 
     def send_many(
         self, topic: str, keys: Any, values: Any, *, partition: int | None = None, timestamp: int | None = None
@@ -121,14 +124,23 @@ class Producer:
 
         return self._wait(read_metrics)
 
-    async def _send(self, message: Message) -> RecordMetadata:
+    def _start(self, message: Message) -> SendResult:
+        result = SendResult(self._loop)
+        self._loop.call_soon_threadsafe(self._begin, message, result)
+        return result
+
+    def _begin(self, message: Message, result: SendResult) -> None:
+        result.run(self._send(message, result))
+
+    async def _send(self, message: Message, result: SendResult) -> RecordMetadata:
         delivery: Delivery | None = None
         try:
             delivery = await self._hand_over(message)
             return await delivery
         except DeliveryFailed as error:
             partition = delivery.partition if delivery is not None else -1
-            error.on_read = self._producer.unread.add(message.topic, partition, error, {0}).read
+            result.unread = self._producer.unread.add(message.topic, partition, error, {0})
+            del result  # it will have the error, whose traceback has this frame
             raise
 
     async def _hand_over(self, message: Message) -> Delivery:
@@ -141,7 +153,7 @@ class Producer:
         except TimeoutError:
             raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
         finally:
-            self._handed.release()
+            self._places.put(None)
 
     async def _accept_all(self) -> None:
         """Wait until what was sent so far has been taken by the producer, or has failed."""
@@ -174,11 +186,23 @@ class Producer:
         self._check_waiter()
         return self._submit(work()).result()
 
-    def _submit(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
-        with self._closing, suppress(RuntimeError):  # the handler of a signal has just closed the loop
+    def _submit(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        try:
+            return self._hand(asyncio.run_coroutine_threadsafe, work, self._loop)
+        except ProducerClosed:
+            work.close()
+            raise
+
+    def _hand(self, call: Callable[..., Future[Result]], *arguments: Any) -> Future[Result]:
+        """Hand work to the thread by `call`. Raises `ProducerClosed` once the thread is to end.
+
+        The handler of a signal may close the producer, and with it the loop, between any two lines of this.
+        """
+        with self._closing, suppress(RuntimeError):
             if not self._closed:
-                return asyncio.run_coroutine_threadsafe(work, self._loop)
-        work.close()
+                result = call(*arguments)
+                if not self._closed or result.done():  # else it came behind all that the loop still did
+                    return result
         raise ProducerClosed("the producer is closed; it takes no more messages")
 
     def _end(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:

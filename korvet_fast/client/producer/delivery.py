@@ -14,7 +14,8 @@ class Delivery:
     """A message on its way. `await delivery` gives its `RecordMetadata`, or raises `DeliveryFailed`.
 
     If the only task that awaits it is cancelled, the message is withdrawn if it was not sent yet; otherwise only the
-    task goes. It is a place in a run of messages: these end together, and nothing is made for each.
+    task goes. It is a place in a run of messages: these end together, and nothing is made for each. Until the message
+    has ended, `await` and `cancel` raise `RuntimeError` in another event loop than the producer's.
     """
 
     __slots__ = ("_index", "_run")
@@ -69,7 +70,7 @@ class Delivery:
         """Take the message back. False if it was sent already: then await it, its outcome says what became of it."""
         if self.outcome is not None:
             return False
-        taken = self._run.withdraw(self._run, self._index)
+        taken = self._run.owner.withdraw(self._run, self._index)
         if taken is None:
             return False
         self._run, self._index = taken
@@ -77,6 +78,7 @@ class Delivery:
 
     async def _wait(self) -> None:
         """Wait until the message has ended, or went on in another run."""
+        self._run.owner.enter()
         future = asyncio.get_running_loop().create_future()
         self._run.waiters.setdefault(self._index, []).append(future)
         try:

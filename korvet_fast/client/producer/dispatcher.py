@@ -3,7 +3,7 @@
 It is also where a message waits for memory, and where it can be taken back.
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -87,8 +87,8 @@ class Dispatcher:
             )
         self._ledger.add(records)
         self._line.append(records, now + self._config.max_block)
-        self._ledger.waiting += 1
-        if self._ledger.waiting == 1:
+        self._ledger.waiting[records] = now
+        if len(self._ledger.waiting) == 1:
             self.send_now()
 
     def begin(self, run: MessageRun, now: float) -> bool:
@@ -127,7 +127,7 @@ class Dispatcher:
         if records.state is RecordState.LINE:
             self._line.remove(records)
         elif records.state is RecordState.PENDING:
-            self.topics[records.topic].pending.remove(records)
+            del self.topics[records.topic].pending[records]
         elif records.state is RecordState.QUEUED:
             partition = self.topics[records.topic].partition(records.partition)
             partition.queue.remove(records)
@@ -166,19 +166,18 @@ class Dispatcher:
             full = BufferFull(f"no memory within max.block.ms ({self._config.max_block:g} s); raise buffer.memory")
             self._ledger.finish(records, Outcome.NOT_WRITTEN, full)
         for topic in self.topics.values():
-            while topic.pending and topic.pending[0].deadline <= now:
+            while (deadline := topic.first_deadline()) is not None and deadline <= now:
                 what = f"the partitions of topic {topic.name!r} were not found"
                 error = Expired.within(what, "delivery.timeout.ms", self._config.delivery_timeout, topic.last_error)
                 if self._config.on_failure == "continue":
-                    self._ledger.finish(topic.pending.popleft(), Outcome.NOT_WRITTEN, error)
+                    self._ledger.finish(topic.pending.popitem(last=False)[0], Outcome.NOT_WRITTEN, error)
                 else:
                     self._fail_pending(topic, error)
 
     def next_time(self) -> float | None:
         """The time when `expire` has something to do."""
-        times = [topic.pending[0].deadline for topic in self.topics.values() if topic.pending]
-        waits = self._line.next_time()
-        return min(times + ([waits] if waits is not None else []), default=None)
+        times = [self._line.next_time(), *(topic.first_deadline() for topic in self.topics.values())]
+        return min((at for at in times if at is not None), default=None)
 
     def update(self, row: Mapping[str, Any], now: float) -> None:
         """Take over a topic's row of a Metadata answer. What it does not say stays as it was."""
@@ -194,7 +193,7 @@ class Dispatcher:
                 del self.topics[topic.name]
         elif row["partitions"] and error is None:
             topic.count = len(row["partitions"])
-            waiting, topic.pending = topic.pending, deque()
+            waiting, topic.pending = topic.pending, OrderedDict()
             self._dispatch(topic, waiting, now)
         topic.outdated = False
 
@@ -272,7 +271,7 @@ class Dispatcher:
 
     def _fail_pending(self, topic: TopicProducer, error: DeliveryFailed) -> None:
         while topic.pending:
-            records = topic.pending.popleft()
+            records, _ = topic.pending.popitem(last=False)
             if self._config.on_failure == "stop" and records.partition >= 0:
                 topic.stopped[records.partition] = error
             self._ledger.finish(records, Outcome.NOT_WRITTEN, error)

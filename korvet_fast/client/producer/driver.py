@@ -18,13 +18,14 @@ from korvet_fast.client.producer.message import (
     ProducerClosed,
     QueuedRecords,
 )
+from korvet_fast.client.producer.message_run import MessageRun
 from korvet_fast.client.producer.pipeline import AddPartitions, FetchMetadata, Pipeline
 from korvet_fast.client.producer.transaction_coordinator import TransactionCoordinator
 from korvet_fast.client.producer.transactions import Transactions
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import metadata_request
 from korvet_fast.client.protocol.requests import check_producer_id
-from korvet_fast.rate_limited_log import RateLimitedLog
+from korvet_fast.rate_limited_log import RateLimitedLog, printable
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from korvet_fast.wire.kafka.shapes.producers import INIT_PRODUCER_ID
 
@@ -99,6 +100,13 @@ class Driver:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._run)
 
+    def withdraw(self, run: MessageRun, index: int) -> tuple[MessageRun, int] | None:
+        """Take one message of a run back. Raises as `enter`."""
+        self.enter()
+        taken = self.pipeline.dispatcher.withdraw_message(run, index)
+        self.schedule()
+        return taken
+
     async def wait(self, reached: Callable[[], bool]) -> None:
         """Wait until something is so; it is looked at whenever the pipeline ran."""
         if reached() or self.pipeline.ledger.broken is not None:
@@ -139,8 +147,8 @@ class Driver:
 
     async def _take_when_room(self, records: QueuedRecords, transaction: int) -> None:
         ledger = self.pipeline.ledger
-        ledger.waiting += 1  # memory is short: no batch waits for more messages
-        if ledger.waiting == 1:
+        ledger.waiting[records] = self.now()  # memory is short: no batch waits for more messages
+        if len(ledger.waiting) == 1:
             self.pipeline.dispatcher.send_now()
         try:
             while True:
@@ -150,7 +158,7 @@ class Driver:
                 self.schedule()
                 await self.wait(lambda: ledger.releases != releases or ledger.closing)  # noqa: B023 waited for here
         finally:
-            ledger.waiting -= 1
+            ledger.waiting.pop(records, None)
 
     async def finish(self) -> None:
         """End every message that has not ended, and everything that runs. The same end for all who call it."""
@@ -207,8 +215,8 @@ class Driver:
                 self._on_ended(self.pipeline.ledger.ended.popleft())
             except Exception as error:  # noqa: BLE001 as in `_run`; the others are told all the same
                 self.break_off(error)
-        while self.pipeline.stalls:
-            _log.warning("%s holds messages and makes no progress", self.pipeline.stalls.popleft())
+        for sentence in self.pipeline.stalls.take_reports():
+            _log.warning("%s", printable(sentence))
         for future in [each for each, reached in self._conditions.items() if reached()]:
             del self._conditions[future]
             if not future.done():

@@ -19,7 +19,9 @@ class Interceptors:
     only by what `send` raises: else one that always sends again would never end.
     """
 
-    def __init__(self, interceptors: Sequence[Any]) -> None:
+    def __init__(self, interceptors: Sequence[Any], check: Callable[[Message], Message]) -> None:
+        """`check`: raises for what is no message that can be sent."""
+        self._check = check
         self._senders = [each.on_send for each in interceptors if hasattr(each, "on_send")]
         self._listeners = [each.on_acknowledgement for each in interceptors if hasattr(each, "on_acknowledgement")]
         self._telling = False
@@ -32,9 +34,7 @@ class Interceptors:
         for call in self._senders:
             try:
                 found = call(message)
-                if found is not None and not isinstance(found, Message):
-                    raise TypeError(f"on_send returned {type(found).__name__}, not Message or None")
-                message = found or message
+                message = message if found is None else self._check(found)
             except (SystemExit, KeyboardInterrupt) as error:
                 _raise_soon(error)
             except (Exception, CancelledError):  # noqa: BLE001 code of the caller's, which may raise anything

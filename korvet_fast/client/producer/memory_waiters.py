@@ -1,6 +1,6 @@
 """Messages that wait for memory, each partition's in order; none overtakes another of its partition."""
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from korvet_fast.client.producer.message import QueuedRecords, RecordState
@@ -15,8 +15,8 @@ class MemoryWaiters:
     """
 
     def __init__(self) -> None:
-        self._lines: dict[Key, deque[QueuedRecords]] = {}
-        self._until: dict[QueuedRecords, float] = {}  # in order: everybody may wait equally long
+        self._lines: dict[Key, OrderedDict[QueuedRecords, None]] = {}
+        self._until: OrderedDict[QueuedRecords, float] = OrderedDict()  # in order: everybody may wait equally long
         self._keys: dict[QueuedRecords, Key] = {}  # which line each stands in
 
     def __len__(self) -> int:
@@ -33,14 +33,14 @@ class MemoryWaiters:
         """Add a message at the end of its partition's line."""
         records.state = RecordState.LINE
         key = self._keys[records] = records.topic, records.partition
-        self._lines.setdefault(key, deque()).append(records)
+        self._lines.setdefault(key, OrderedDict())[records] = None
         self._until[records] = until
 
     def remove(self, records: QueuedRecords) -> None:
         """Take a message out."""
         key = self._keys.pop(records)
         line = self._lines[key]
-        line.remove(records)
+        del line[records]
         if not line:
             del self._lines[key]
         del self._until[records]
@@ -52,7 +52,7 @@ class MemoryWaiters:
     def first(self, key: Key) -> QueuedRecords | None:
         """Whose turn it is there."""
         line = self._lines.get(key)
-        return line[0] if line else None
+        return next(iter(line)) if line else None
 
     def next_time(self) -> float | None:
         """The time when the oldest message has waited too long."""

@@ -1,6 +1,6 @@
 """Messages, and how sending them ends: message runs, the three outcomes, and the errors that carry them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -56,8 +56,6 @@ class Message(NamedTuple):
 
 class DeliveryFailed(ClientError):
     """A message was not delivered. `outcome` says whether the log may have it; `cause`: the error behind it, if any."""
-
-    on_read: Callable[[], None] | None = None  # of a result of the blocking producer that nobody has read
 
     def __init__(self, sentence: str, outcome: Outcome = Outcome.NOT_WRITTEN, cause: Exception | None = None) -> None:
         super().__init__(sentence)

@@ -27,7 +27,8 @@ class MessageLedger:
 
     `held`: all records that were accepted and have not ended, whichever stage they are at. `broken`: why no stage can
     be trusted any more. `freed`: memory was given back since this was last set to False; `releases` counts how often.
-    `hurried`: no batch waits for more messages.
+    `hurried`: no batch waits for more messages. `waiting`: messages for which there is no memory, and since when, the
+    first one the longest.
     """
 
     def __init__(self, memory: int) -> None:
@@ -39,14 +40,14 @@ class MessageLedger:
         self.closing = False
         self.broken: ProducerBroken | None = None
         self.held: dict[QueuedRecords, None] = {}
-        self.waiting = 0  # messages in line for memory
+        self.waiting: dict[QueuedRecords, float] = {}
         self._last = 0
         self._flushes: dict[int, int] = {}  # last number of a flush -> messages up to it that have not ended
 
     @property
     def hurried(self) -> bool:
         """Whether no batch waits for more messages: at a flush, at close, and when memory is short."""
-        return self.closing or self.waiting > 0 or bool(self._flushes)
+        return self.closing or bool(self.waiting) or bool(self._flushes)
 
     def add(self, records: QueuedRecords) -> None:
         """A message was accepted, or waits in line."""
@@ -94,7 +95,7 @@ class MessageLedger:
         """Count a message that waited for memory for its destination; False if there is no room yet."""
         if not self.memory.move_from_line(records.topic, destination, records.charge):
             return False
-        self.waiting -= 1
+        del self.waiting[records]
         records.destination = destination
         return True
 
@@ -104,7 +105,7 @@ class MessageLedger:
         in_line, records.state = records.state is _LINE, _ENDED
         records.outcome, records.error = outcome, error
         if in_line:
-            self.waiting -= 1
+            del self.waiting[records]
             self.memory.leave_line(records.topic, records.charge)
             self.releases += 1
         elif not records.keeps_memory(outcome):
@@ -129,6 +130,7 @@ class MessageLedger:
         """End everything, without a look at any stage: what is in a batch as unknown, the rest as not written."""
         self.closing, self.broken = True, error
         self._flushes.clear()
+        self.waiting.clear()
         held, self.held = self.held, {}
         for records in held:
             if isinstance(records, MessageRun) and records.count < len(records.cells):  # it was open

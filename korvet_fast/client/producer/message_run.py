@@ -1,7 +1,7 @@
 """Messages of `send` for one partition that came one after the other: one object on its way through the stages."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Final, Protocol
 
@@ -30,8 +30,14 @@ class Waiter(Protocol):
         """Let it go on."""
 
 
-# Takes one message back: the run that it is in then, and its index there; None if it is in a batch.
-Withdraw = Callable[["MessageRun", int], "tuple[MessageRun, int] | None"]
+class RunOwner(Protocol):
+    """The producer that a run was sent by."""
+
+    def enter(self) -> float:
+        """The producer's time. Raises `RuntimeError` in another event loop than the producer's."""
+
+    def withdraw(self, run: "MessageRun", index: int) -> "tuple[MessageRun, int] | None":
+        """Take one message back: the run that it is in then, and its index there; None if it is in a batch."""
 
 
 class MessageRun(QueuedRecords):
@@ -49,17 +55,17 @@ class MessageRun(QueuedRecords):
         "gone",
         "granted",
         "limit",
+        "owner",
         "parts",
         "unread",
         "waiters",
-        "withdraw",
     )
 
-    def __init__(self, topic: str, cells: MessageCells, partition: int, withdraw: "Withdraw") -> None:
+    def __init__(self, topic: str, cells: MessageCells, partition: int, owner: RunOwner) -> None:
         super().__init__(topic, (), None, (), partition, 0, cells.size)
         self.count = len(cells)
         self.cells = cells
-        self.withdraw = withdraw
+        self.owner = owner
         self.confirmed = True
         self.granted = self.size
         self.limit = 0
@@ -166,7 +172,7 @@ class MessageRun(QueuedRecords):
         self.cells.forget()
 
     def _part(self, places: Sequence[int]) -> "MessageRun":
-        own = MessageRun(self.topic, self.cells.part(places), self.partition, self.withdraw)
+        own = MessageRun(self.topic, self.cells.part(places), self.partition, self.owner)
         own.charge = COPIES * own.size + OVERHEAD * own.count
         own.deadline, own.number = self.deadline, self.number
         own.destination, own.state = self.destination, self.state

@@ -7,27 +7,27 @@ from korvet_fast._native import MessageCells
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.dispatcher import Dispatcher
 from korvet_fast.client.producer.message import BATCH_HEADER, DeliveryFailed, Message, encoded_size, headers_size
-from korvet_fast.client.producer.message_run import MessageRun, Withdraw
+from korvet_fast.client.producer.message_run import MessageRun, RunOwner
 
 Run = TypeVar("Run", bound=MessageRun)
 
 
 class MessageSender:
-    """`withdraw`: takes one message of a run back, when its caller cancels it."""
+    """`owner`: of the runs that it makes."""
 
     def __init__(
         self,
         dispatcher: Dispatcher,
         config: ProducerConfig,
-        withdraw: Withdraw,
+        owner: RunOwner,
     ) -> None:
         self._dispatcher = dispatcher
         self._config = config
-        self._withdraw = withdraw
+        self._owner = owner
 
     def begin(self, topic: str, value: bytes, key: bytes | None, partition: int, now: float) -> MessageRun | None:
         """The run that a message begins in the short way, with the present as its time. None: it goes by `send`."""
-        run = MessageRun(topic, MessageCells(value, key, (), 0, None), partition, self._withdraw)
+        run = MessageRun(topic, MessageCells(value, key, (), 0, None), partition, self._owner)
         fits = run.size + BATCH_HEADER <= self._config.message_bytes
         return run if fits and self._dispatcher.begin(run, now) else None
 
@@ -72,7 +72,7 @@ class MessageSender:
         topic, value, key, headers, partition, _, _ = message
         index = -1 if partition is None else partition
         cells = MessageCells(value, key, headers, headers_size(headers) if headers else 0, self._time_of(message))
-        return kind(topic, cells, index, self._withdraw)
+        return kind(topic, cells, index, self._owner)
 
     def check_size(self, run: MessageRun) -> None:
         """Raise `DeliveryFailed` if a batch of a run's one message is above `max.request.size`."""

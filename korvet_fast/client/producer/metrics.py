@@ -25,9 +25,11 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerMetrics:
-    """A look at the producer. Bytes are those of `buffer.memory`; `oldest`: seconds since the oldest was accepted.
+    """A look at the producer. Bytes are those of `buffer.memory`; `oldest`: seconds since the oldest was accepted,
+    or began to wait for memory.
 
-    `stalled`: partitions with messages and no progress for `stall.ms`. `retries`: batches sent again.
+    `stalled`: partitions with messages and no progress for `stall.ms`, and topics with messages that have waited so
+    long for memory, or for the topic's partitions. `retries`: batches sent again.
     """
 
     accepted: int

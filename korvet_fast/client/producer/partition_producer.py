@@ -102,7 +102,7 @@ class PartitionProducer:
             return None
         if self._is_full():
             return soonest
-        accepted = self.queue.records[0].deadline - self._config.delivery_timeout
+        accepted = self.queue.first.deadline - self._config.delivery_timeout
         return max(soonest, accepted + self._config.linger)
 
     def take(self, room: float) -> ProducerBatch | None:
@@ -190,7 +190,7 @@ class PartitionProducer:
         """The time when `expire` would end something."""
         if len(self.batches) > self.in_flight and (batch := self._next_unsent()) is not None:
             return batch.deadline
-        return self.queue.records[0].deadline if self.queue.messages else None
+        return self.queue.first.deadline if self.queue.messages else None
 
     def oldest_deadline(self) -> float | None:
         """The deadline of the oldest message here."""

@@ -5,7 +5,6 @@ it, and tells what came of it. `now` is in seconds on any clock that does not go
 Messages that have ended are in `ledger.ended`.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from functools import partial
 from random import Random
@@ -25,6 +24,7 @@ from korvet_fast.client.producer.partition_producer import NEVER, PartitionProdu
 from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
 from korvet_fast.client.producer.record_batch import ProducerBatch
 from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_metadata
+from korvet_fast.client.producer.stall_watch import StallWatch
 from korvet_fast.client.producer.topic_producer import TopicProducer
 from korvet_fast.client.producer.transaction_state import Transaction
 from korvet_fast.client.producer.wake_times import WakeTimes
@@ -53,10 +53,7 @@ Action = AddPartitions | Connect | Disconnect | Produce | FetchMetadata | InitPr
 
 
 class Pipeline:
-    """`only`: the broker of a dialect without metadata. `identity`: the producer's id and epoch.
-
-    `stalls`: partitions with messages and no progress for `stall.ms`; the driver takes them out.
-    """
+    """`only`: the broker of a dialect without metadata. `identity`: the producer's id and epoch."""
 
     def __init__(self, config: ProducerConfig, random: Random, only: Address | None = None) -> None:
         self.config = config
@@ -65,7 +62,6 @@ class Pipeline:
         make_backoff = partial(Backoff, config.backoff, config.backoff_max, random)
         self.brokers = BrokerProducers(config, make_backoff, only)
         self._asks = only is None
-        self.stalls: deque[PartitionProducer] = deque()
         self._random = random
         self.transaction = Transaction() if config.transactional_id is not None else None
         self.identity = ProducerIdentity(fixed=self.transaction is not None)
@@ -73,6 +69,7 @@ class Pipeline:
         self._refresh = MetadataRefresh(make_backoff(), config.metadata_max_age)
         self._idle_topics = IdleTopics(self.dispatcher, self.brokers, self.identity, config.metadata_max_idle)
         self._wakes = WakeTimes()
+        self.stalls = StallWatch(config, self.ledger, self.dispatcher.topics)
 
     def flush(self) -> int:
         """Send what is there without waiting for more. Returns a number for `ledger.is_flushed`."""
@@ -119,6 +116,7 @@ class Pipeline:
         dirty = self.dispatcher.dirty
         dirty.update(dict.fromkeys(self._wakes.take_due(now)))
         self.dispatcher.expire(now)
+        self.stalls.check_topics(now)
         busy = True
         while busy:
             if self.ledger.freed:
@@ -145,6 +143,7 @@ class Pipeline:
     def next_time(self) -> float | None:
         """The time to call `poll` again if nothing happens before; None: not at all."""
         times = [self._wakes.next_time(), self.dispatcher.next_time(), self._identity_request.due()]
+        times.append(self.stalls.next_time())
         times += [broker.next_time() for broker in self.brokers]
         if self.dispatcher.topics and self._asks:
             times.append(self._refresh.due())
@@ -155,8 +154,8 @@ class Pipeline:
         self.dispatcher.runs.shut_all()
         partitions = list(self.dispatcher.partitions())
         deadlines = [each.oldest_deadline() for each in partitions]
-        deadlines += [topic.pending[0].deadline for topic in self.dispatcher.topics.values() if topic.pending]
-        accepted = min((at for at in deadlines if at is not None), default=now + self.config.delivery_timeout)
+        deadlines += [topic.first_deadline() for topic in self.dispatcher.topics.values()]
+        times = [at - self.config.delivery_timeout for at in deadlines if at is not None]
         counts, memory = self.ledger.counts, self.ledger.memory
         return ProducerMetrics(
             accepted=counts.accepted,
@@ -166,11 +165,11 @@ class Pipeline:
             open=counts.open,
             buffer_bytes=memory.used,
             buffer_peak_bytes=memory.peak,
-            waiting_for_memory=self.ledger.waiting,
+            waiting_for_memory=len(self.ledger.waiting),
             requests_in_flight=sum(len(broker.in_flight) for broker in self.brokers),
             retries=self._idle_topics.retries + sum(each.retries for each in partitions),
-            oldest=now + self.config.delivery_timeout - accepted,
-            stalled=tuple(str(each) for each in partitions if each.stalled),
+            oldest=now - min([*times, *self.ledger.waiting.values()], default=now),
+            stalled=self.stalls.stalled(now),
         )
 
     # The results of the actions.
@@ -273,7 +272,7 @@ class Pipeline:
         if ready is None and partition.lacks_identity:
             self._identity_request.want(partition)
         wake = NEVER
-        for at in (ready, deadline, self._watch(partition, now)):
+        for at in (ready, deadline, self.stalls.watch(partition, now)):
             if at is not None and now < at < wake:
                 wake = at
         self._wakes.wake(partition, wake)
@@ -286,16 +285,6 @@ class Pipeline:
             for partition in [each for each in broker.ready if each.lacks_identity]:
                 del broker.ready[partition]
                 self._identity_request.want(partition)
-
-    def _watch(self, partition: PartitionProducer, now: float) -> float:
-        """Report a partition that holds messages and makes no progress, once. Returns when it is to be reported."""
-        until = partition.progress + self.config.stall
-        if now < until:
-            partition.stalled = False
-        elif not partition.stalled:
-            partition.stalled = True
-            self.stalls.append(partition)
-        return until
 
     def _ask(self, now: float, actions: list[Action]) -> None:
         wanted = self.transaction.take_wanted() if self.transaction is not None else []

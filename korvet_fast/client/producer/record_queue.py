@@ -1,6 +1,6 @@
 """The messages of a partition that are in no batch yet, in order."""
 
-from collections import deque
+from collections import OrderedDict
 
 from korvet_fast.client.producer.message import QueuedRecords, RecordState
 
@@ -9,24 +9,29 @@ _QUEUED, _BATCHED = RecordState.QUEUED, RecordState.BATCHED
 
 
 class RecordQueue:
-    """A queue that knows its size. `records`: the oldest first; only to be read from outside. `bytes`: of them in
-    batches; `messages`: rows count each.
+    """A queue that knows its size. `records`: the oldest first; only to be read from outside. One in the middle goes as
+    fast as the first. `bytes`: of them in batches; `messages`: rows count each.
     """
 
     __slots__ = ("bytes", "messages", "records")
 
     def __init__(self) -> None:
-        self.records: deque[QueuedRecords] = deque()
+        self.records: OrderedDict[QueuedRecords, None] = OrderedDict()
         self.bytes = 0
         self.messages = 0
 
     def __bool__(self) -> bool:
         return bool(self.messages)
 
+    @property
+    def first(self) -> QueuedRecords:
+        """The oldest. Only if there is one."""
+        return next(iter(self.records))
+
     def append(self, records: QueuedRecords) -> None:
         """Add at the end."""
         records.state = _QUEUED
-        self.records.append(records)
+        self.records[records] = None
         self.bytes += records.size
         self.messages += records.count
 
@@ -38,11 +43,11 @@ class RecordQueue:
     def put_back(self, records: QueuedRecords) -> None:
         """Add at the front, where they came from."""
         self.append(records)
-        self.records.rotate(1)
+        self.records.move_to_end(records, last=False)
 
     def remove(self, records: QueuedRecords) -> None:
         """Take one out, wherever it is."""
-        self.records.remove(records)
+        del self.records[records]
         self.bytes -= records.size
         self.messages -= records.count
 
@@ -58,11 +63,12 @@ class RecordQueue:
         taken: list[QueuedRecords] = []
         size = count = 0
         while self.records:
-            each = self.records[0]
+            each = self.first
             full = size + each.size > most_bytes or (most_messages and count + each.count > most_messages)
             if taken and full:
                 break
-            taken.append(self.records.popleft())
+            taken.append(each)
+            del self.records[each]
             each.state = _BATCHED
             size += each.size
             count += each.count

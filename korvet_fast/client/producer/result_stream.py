@@ -5,7 +5,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Self, TypeVar
 
-from korvet_fast.client.producer.message import DeliveryFailed, Message, QueuedRecords, RecordMetadata
+from korvet_fast.client.producer.input import InputRun
+from korvet_fast.client.producer.message import DeliveryFailed, Message, RecordMetadata
 
 
 class Success(NamedTuple):
@@ -28,12 +29,14 @@ Result = TypeVar("Result", Success, ProducerError)
 class ResultStream(Generic[Result]):
     """`async for result in producer.errors`: ends after `close`, when all were taken. For one task at a time.
 
-    A result that is not taken keeps its message's memory; it never holds up the pipeline.
+    A result that is not taken keeps its message's memory; it never holds up the pipeline. `is_awaited`: somebody waits
+    for the next one.
     """
 
-    def __init__(self, release: Callable[[QueuedRecords], None]) -> None:
+    def __init__(self, release: Callable[[InputRun], None]) -> None:
         self._release = release
-        self._results: deque[tuple[QueuedRecords, Result]] = deque()
+        self._results: deque[tuple[InputRun, Result]] = deque()
+        self.is_awaited = False
         self._ended = False
         self._changed = asyncio.Event()
 
@@ -48,12 +51,16 @@ class ResultStream(Generic[Result]):
             if self._ended:
                 raise StopAsyncIteration
             self._changed.clear()
-            await self._changed.wait()
+            self.is_awaited = True
+            try:
+                await self._changed.wait()
+            finally:
+                self.is_awaited = False
         records, result = self._results.popleft()
         self._release(records)
         return result
 
-    def add(self, records: QueuedRecords, result: Result) -> None:
+    def add(self, records: InputRun, result: Result) -> None:
         """A message has ended."""
         self._results.append((records, result))
         self._changed.set()

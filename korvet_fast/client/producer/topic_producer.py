@@ -1,7 +1,7 @@
 """The stage of one topic (Sarama's topicProducer): chooses partitions, and holds what comes before they are known."""
 
 from array import array
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
@@ -48,7 +48,7 @@ class TopicProducer:
         self.last_error: ClientError | None = None
         self.refused = False
         self.stopped: dict[int, DeliveryFailed] = {}
-        self.pending: deque[QueuedRecords] = deque()
+        self.pending: OrderedDict[QueuedRecords, None] = OrderedDict()
         self.partitions: dict[int, PartitionProducer] = {}
         self.runs: dict[int, MessageRun] = {}
         self.sticky_run: MessageRun | None = None
@@ -170,7 +170,11 @@ class TopicProducer:
     def wait_for_partitions(self, records: QueuedRecords) -> None:
         """Keep a message until the partitions are known."""
         records.state = RecordState.PENDING
-        self.pending.append(records)
+        self.pending[records] = None
+
+    def first_deadline(self) -> float | None:
+        """The deadline of the oldest message without a partition."""
+        return next(iter(self.pending)).deadline if self.pending else None
 
     def is_available(self, index: int) -> bool:
         """Whether a partition has a leader that can be reached, as far as is known."""

@@ -222,25 +222,6 @@ def test_no_destination_takes_all_memory_and_many_leave_some() -> None:
     assert budget.used <= budget.total
 
 
-def test_a_stall_is_reported_once_and_a_request_in_flight_is_counted() -> None:
-    world = warm(stall_ms=3000)
-    world.cluster.leaders["t", 0] = None
-    world.faults.append(Fault.TOO_FEW)
-    world.send(partition=0)
-    assert world.pipeline.metrics(world.now).requests_in_flight == 1
-    world.kill(0)
-    world.run(10)
-    assert [str(each) for each in world.pipeline.stalls] == ["partition 0 of topic 't'"]
-    metrics = world.pipeline.metrics(world.now)
-    assert metrics.stalled == ("partition 0 of topic 't'",)
-    assert 9.9 < metrics.oldest < 10.1
-    world.heal()
-    world.run_until_ended(LONG)
-    world.send(partition=0)
-    world.run_until_ended(LONG)
-    assert world.pipeline.metrics(world.now).stalled == ()
-
-
 def test_a_throttled_broker_gets_nothing_meanwhile() -> None:
     world = warm(batch_num_messages=1, max_in_flight_requests_per_connection=1)
     world.faults.append(Fault.THROTTLED)

@@ -1,9 +1,10 @@
 """The producer for programs without asyncio: many threads, forks, its own thread, and every way to end it."""
 
-import asyncio
 import gc
 import multiprocessing
 import threading
+import time
+import weakref
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
@@ -298,16 +299,46 @@ def test_a_signals_handler_may_end_it_in_the_middle_of_a_call(
 ) -> None:
     """The handler runs on the thread that it interrupts: it waited for a lock which that thread held."""
     p = Producer(nowhere)
-    hand_over = asyncio.run_coroutine_threadsafe
+    hand_over = p._loop.call_soon_threadsafe
 
-    def interrupted(work: Any, loop: asyncio.AbstractEventLoop) -> Any:
-        monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", hand_over)
+    def interrupted(*call: Any) -> Any:
+        monkeypatch.setattr(p._loop, "call_soon_threadsafe", hand_over)
         getattr(p, end)()
-        return hand_over(work, loop)
+        return hand_over(*call)
 
     def work(_: int) -> None:
         with pytest.raises(ProducerClosed):
             p.send("t", b"x")
 
-    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+    monkeypatch.setattr(p._loop, "call_soon_threadsafe", interrupted)
     run_threads(work, 1)
+
+
+def test_what_is_cancelled_at_once_leaves_room_for_others(run: Run, nowhere: str) -> None:
+    """Cancelled before the thread has begun with it: `send` counts those that it has not, and waits when many are."""
+    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+
+        def work(_: int) -> None:
+            for _ in range(20):
+                p._loop.call_soon_threadsafe(time.sleep, 0.02)  # the thread has begun with none of the next ones
+                results = [p.send("t", b"x") for _ in range(100)]
+                assert all(each.cancel() for each in results)
+                assert wait_for(results, PATIENCE).not_done == set()
+
+        run_threads(work, 1)
+        assert isinstance(p.send("t", b"x").exception(PATIENCE), Expired)
+
+
+def test_a_failed_result_goes_with_its_last_reference(run: Run, nowhere: str) -> None:
+    """The error's traceback names the frames that it came through: none of them may name the result."""
+    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+        results = [p.send("t", b"x") for _ in range(10)]
+        assert {type(each.exception(PATIENCE)) for each in results} == {Expired}
+        p.flush()
+        kept = [weakref.ref(each) for each in results]
+        gc.disable()
+        try:
+            del results
+            assert [each() for each in kept] == [None] * 10
+        finally:
+            gc.enable()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import BufferFull, Cancelled, Message
+from korvet_fast.client.producer import BufferFull, Cancelled, Expired, Message
 from redis_server import free_port
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
@@ -20,20 +20,47 @@ def nowhere() -> str:
     return f"127.0.0.1:{free_port()}"
 
 
+LOST = "a message was not delivered (failed, not written), and nobody has read the result: "
+
+
 @pytest.mark.parametrize("returned", [False, True])
-def test_an_error_that_is_not_returned_is_logged(
+def test_an_error_that_nobody_takes_is_logged(
     run: Run, nowhere: str, caplog: pytest.LogCaptureFixture, returned: bool
 ) -> None:
-    """As Sarama does with Return.Errors=false. It was lost without a word."""
+    """As Sarama does with Return.Errors=false. Returned, it lay in `errors` without a word."""
 
     async def work() -> None:
         async with AsyncProducer(nowhere, delivery_timeout_ms=20, return_errors=returned) as p:
             await p.input.put(Message("t", b"x"))
         assert len(p.errors) == returned
+        assert LOST in caplog.text
 
     with caplog.at_level(logging.WARNING):
         run(work)
-    assert ("a message was not delivered (failed, not written)" in caplog.text) is not returned
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_an_error_that_is_taken_is_not_logged(
+    run: Run, nowhere: str, caplog: pytest.LogCaptureFixture, early: bool
+) -> None:
+    """`early`: somebody waits for it, and has it only after the end of `flush`."""
+
+    async def work() -> None:
+        async with AsyncProducer(nowhere, delivery_timeout_ms=20) as p:
+            taken = asyncio.ensure_future(anext(p.errors)) if early else None
+            for _ in range(2):
+                await p.input.put(Message("t", b"x"))
+            if early:
+                await p.flush()
+            while p.metrics().open:
+                await asyncio.sleep(0.01)
+            for _ in range(2):
+                assert isinstance((await (taken or anext(p.errors))).error, Expired)
+                taken = None
+        assert LOST not in caplog.text
+
+    with caplog.at_level(logging.WARNING):
+        run(work)
 
 
 class Counts:
