@@ -39,7 +39,7 @@ class Keys:
 
 def make_users(keys: Keys) -> Users:
     """The users of a registry in memory."""
-    return Users(keys, RateLimitedLog(monotonic))
+    return Users(keys, RateLimitedLog(monotonic), lambda: True)
 
 
 async def add_user(users: Users, name: str, password: str, *mechanisms: str) -> None:

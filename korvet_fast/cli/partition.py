@@ -51,7 +51,7 @@ def command() -> None:
     "--secret-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="For @registry while brokers wait for each other, and serve no clients: replication.secret.file. "
+    help="For @registry while brokers wait for each other, or nobody can log in: replication.secret.file. "
     "--bootstrap is then the broker's replica:// listener.",
 )
 @bootstrap_option

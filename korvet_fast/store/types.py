@@ -113,6 +113,10 @@ class NotLeader(StoreError):
     """The log is not acquired: it has to be, before anything is appended."""
 
 
+class CannotLead(StoreError):
+    """This broker may not lead the log before an operator has done what the text says."""
+
+
 ABSENT: Final = None  # as `expected`: the key must not exist; as `value`: the key is deleted
 
 

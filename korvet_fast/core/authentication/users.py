@@ -51,7 +51,7 @@ class Users:
     Credentials that cannot be read are none: the user cannot log in, and is made anew by `alter`.
     """
 
-    def __init__(self, store: KeyStore, log: RateLimitedLog, is_current: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, store: KeyStore, log: RateLimitedLog, is_current: Callable[[], bool]) -> None:
         """`is_current`: whether what this broker has just loaded is what others have, too."""
         self._store = store
         self._log = log

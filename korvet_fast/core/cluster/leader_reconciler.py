@@ -66,7 +66,7 @@ class LeaderReconciler:
                 before += [partition.name for partition in led if not partition.leadership.leads]
             await gather_bounded(missing, lambda partition: partition.leader.become_leader())
             if self._cluster.is_shared:  # alone, a broker leads everything always
-                self._tell("leads", [partition.name for partition in missing if partition.leadership.leads])
+                self._tell("leads", [partition.name for partition in missing if partition.leadership.knows_end])
                 self._tell("no longer leads", before)
 
     async def _compare(self, topic: Topic) -> list[Partition]:

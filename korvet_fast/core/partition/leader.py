@@ -17,7 +17,7 @@ from korvet_fast.core.partition.log import PartitionLog
 from korvet_fast.core.partition.snapshot import PartitionSnapshot
 from korvet_fast.core.partition.snapshot_saver import SnapshotSaver
 from korvet_fast.errors import Errors, KorvetError, OutcomeUnknown, StoreError, TooFewCopies
-from korvet_fast.store.types import NotLeader, OffsetConflict
+from korvet_fast.store.types import CannotLead, NotLeader, OffsetConflict
 
 logger = logging.getLogger(__name__)
 
@@ -71,13 +71,20 @@ class PartitionLeader:
     # -- acquiring and giving up ---------------------------------------------------------------------------------
 
     async def become_leader(self) -> None:
-        """Acquire the log; if the store fails, lead nevertheless and ask it again whenever somebody needs the log."""
+        """Acquire the log; if the store fails, lead nevertheless and ask it again whenever somebody needs the log.
+
+        If an operator has to do something before (`CannotLead`), it does not lead.
+        """
         if self._leadership.on(Event.ACQUIRE) is not Act.ASK_FOR_LOG:
             return
         steps, generation = self._leadership.steps, self._given.generation.number
         self._acquisition.forget()
         try:
             await self._acquisition.acquire(await self._store.load(self._snapshot.key))
+        except CannotLead as failure:
+            self._report(failure)
+            if self._leadership.steps == steps:
+                self.resign(failure.detail)
         except StoreError as failure:
             if self._leadership.steps == steps:
                 self._leadership.on(Event.ACQUIRE_FAILED, failure.detail)
@@ -293,7 +300,9 @@ class PartitionLeader:
                     await (self._acquisition.flush() if knows_end else self._acquisition.recover())
                 except StoreError as error:
                     self._report(error)
-                    if isinstance(error, TooFewCopies):
+                    if isinstance(error, CannotLead):
+                        self.resign(error.detail)
+                    elif isinstance(error, TooFewCopies):
                         leadership.on(Event.COPIES_MISSING, error.detail)
                     elif knows_end:
                         leadership.on(Event.APPEND_FAILED, error.detail, _name_error(error))

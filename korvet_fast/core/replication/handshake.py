@@ -1,7 +1,11 @@
 """The proof by which a peer of replication.peers shows that it is one; `secret.py` has the bytes of it."""
 
+from typing import Final
+
 from korvet_fast.core.replication.secret import NONCE_SIZE, OPERATOR, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers
+
+NOBODY: Final = -1  # in place of a broker's id
 
 
 class NotPeer(Exception):
@@ -9,12 +13,12 @@ class NotPeer(Exception):
 
 
 class Handshake:
-    """One connection's. `peer`: the broker that has proved to be there, or `OPERATOR`; -1 before."""
+    """One connection's. `peer`: the broker that has proved to be there, or `OPERATOR`; `NOBODY` before."""
 
     __slots__ = ("_asked", "_static", "peer")
 
     def __init__(self, static: StaticPeers) -> None:
-        self.peer = -1
+        self.peer = NOBODY
         self._static = static
         self._asked: tuple[int, bytes, bytes] | None = None  # the claimed broker id, and the two nonces
 

@@ -166,6 +166,8 @@ class MetadataLog(LogListener):
         if value != self._former.pop(key, before):
             try:
                 self._on_change(key, value)
+            except StoreError as error:
+                logger.error("%s: this broker cannot follow the change: %s", key, error.detail)
             except Exception:
                 logger.exception("%s: this broker cannot follow the change", key)  # the other keys are not lost by that
 
@@ -300,4 +302,4 @@ def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:
 
 
 def _size(key: str, value: bytes | None) -> int:
-    return 0 if value is None else len(key) + len(value) + _ROW
+    return 0 if value is None else len(key.encode()) + len(value) + _ROW

@@ -4,6 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from korvet_fast.store.types import CannotLead
+
 PREFIX: Final = "partitions/"  # key: this and the log's name
 
 
@@ -32,10 +34,16 @@ def begin_state(topic: str, replicas: Sequence[int]) -> PartitionState:
     return PartitionState(topic, 0, replicas[0], -1, tuple(sorted(replicas)))
 
 
-def unpack_state(document: bytes) -> PartitionState:
-    """Read a state that `PartitionState.pack` wrote."""
-    values = json.loads(document)
-    return PartitionState(**values | {"isr": tuple(values["isr"])})
+def unpack_state(log: str, document: bytes) -> PartitionState:
+    """Read a state that `PartitionState.pack` wrote. Raises `CannotLead` if it is damaged."""
+    try:
+        values = json.loads(document)
+        return PartitionState(**values | {"isr": tuple(values["isr"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise CannotLead(
+            f"{log}: its state, {PREFIX}{log} in @registry, is damaged ({error!r}). Nobody leads it until the document "
+            "is written again, or the topic is deleted"
+        ) from error
 
 
 def find_present(state: PartitionState | None, topic: str, replicas: Sequence[int]) -> PartitionState:

@@ -24,7 +24,7 @@ from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import CopyStore
-from korvet_fast.store.types import NotLeader
+from korvet_fast.store.types import CannotLead, NotLeader
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class Replicas:
             if value is None:
                 self._states.pop(log, None)
             else:
-                self._states[log] = unpack_state(value)
+                self._states[log] = unpack_state(log, value)
             self._follow_state(log)
             self._on_change()
         elif key == UNCLEAN and value is not None:
@@ -280,7 +280,7 @@ class Replicas:
     # -- leading -----------------------------------------------------------------------------------------------------
 
     async def acquire(self, log: str, epoch: int) -> Replica:
-        """Lead a partition, under `epoch` or a later one. Raises `NotLeader` and other `StoreError`s."""
+        """Lead a partition, under `epoch` or a later one. Raises `NotLeader`, `CannotLead` and other `StoreError`s."""
         replica = self.logs.get(log)
         if replica is None:
             raise NotLeader(f"{log} has no copy here yet")
@@ -292,7 +292,7 @@ class Replicas:
             if state.leader != self._own or self._own not in state.isr:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
             if self._lacks_copy(log, state):
-                raise StoreError(
+                raise CannotLead(
                     f"{log}: this broker has copied nothing yet, or its copy is gone; others may have all of it. Name "
                     f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N. If nobody has it, "
                     f"name this broker: --broker {self._own} --unclean"
@@ -341,7 +341,7 @@ class Replicas:
         """
         document = await self._registry.load(PREFIX + log)
         topic = self._topics.get(log.rpartition(":")[0])
-        if document is not None and topic is not None and unpack_state(document).topic == topic.id.hex():
+        if document is not None and topic is not None and unpack_state(log, document).topic == topic.id.hex():
             return document
         version, until = await self._registry.version(_TOPICS), self._clock.monotonic() + _PATIENCE
         while self._find_version(_TOPICS) < version:
@@ -355,7 +355,7 @@ class Replicas:
         replicas = self.find_replicas(log)
         if not replicas:
             raise NotLeader(f"{log} was deleted")
-        state = unpack_state(document) if document is not None else None
+        state = unpack_state(log, document) if document is not None else None
         return find_present(state, self._topics[log.rpartition(":")[0]].id.hex(), replicas)
 
     def change_isr(self, replica: Replica) -> None:

@@ -7,6 +7,7 @@ store.
 import asyncio
 import logging
 import secrets
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -57,7 +58,7 @@ class Replication:
         self.local = local
         self.on_change: Callable[[], None] = lambda: None
         self._peers = peers
-        self._secret_file = Path(settings.text("replication.secret.file")).absolute()
+        self._secret_file = shlex.quote(str(Path(settings.text("replication.secret.file")).absolute()))
         self._clock = clock = Clock()
         self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))

@@ -125,11 +125,13 @@ class Service:
 class Session(ClientSession):
     """One client's connection, as Kafka's protocol sees it.
 
-    `sasl`: how its client logs in, None where it does not. `elements`: see `count_elements`.
+    `sasl`: how its client logs in, None where it does not. `elements`: see `count_elements`. `has_quotas`: whether
+    quotas of clients hold for it.
     `_begun`: done when all earlier requests with a cost have begun, or ended (`Route.alone`); None if they have.
     """
 
     __slots__ = ("_begun", "elements", "sasl", "service")
+    has_quotas = True
 
     def __init__(self, service: Service, peer: str, client: Client | None = None) -> None:
         super().__init__(service.broker, service.workers, client, service.queue)
@@ -167,7 +169,7 @@ class Session(ClientSession):
             work = route.handler(self, request, version)
         else:
             work = self._pay(route, request, version, *(cost or _NOTHING))
-        if self.broker.quotas.is_set and self.is_authenticated:
+        if self.broker.quotas.is_set and self.has_quotas and self.is_authenticated:
             work = limit(self, message, request, version, len(frame), work)
         answer = await work
         if began:

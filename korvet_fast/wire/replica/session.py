@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from korvet_fast._native import Frames
 from korvet_fast.core.client_session import Client
-from korvet_fast.core.replication.handshake import Handshake
+from korvet_fast.core.replication.handshake import NOBODY, Handshake
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.replication.secret import OPERATOR
 from korvet_fast.wire.dialect import CloseConnection, Reply
@@ -17,14 +17,15 @@ from korvet_fast.wire.replica.shapes import CHALLENGE, PROVE
 
 _KEY: Final = Struct(">h")
 _BEFORE: Final = (API_VERSIONS, CHALLENGE.key, PROVE.key)
-# The requests of who is no broker: -1, before anything is proved.
-_ALLOWED: Final[Mapping[int, tuple[int, ...]]] = {-1: _BEFORE, OPERATOR: (*_BEFORE, ELECT_LEADERS.key)}
+# The requests of who is no broker.
+_ALLOWED: Final[Mapping[int, tuple[int, ...]]] = {NOBODY: _BEFORE, OPERATOR: (*_BEFORE, ELECT_LEADERS.key)}
 
 
 class Session(kafka.Session):
-    """`follower`: the broker that it is, or `OPERATOR`; -1 before that is proved."""
+    """A connection of another broker, or of an operator who knows the secret."""
 
-    __slots__ = ("_frames", "_limit", "follower", "handshake")
+    __slots__ = ("_frames", "_limit", "handshake")
+    has_quotas = False  # brokers are no clients
 
     def __init__(
         self, service: kafka.Service, frames: Frames, limit: int, peer: str, client: Client | None = None
@@ -33,7 +34,16 @@ class Session(kafka.Session):
         self._frames = frames
         self._limit = limit
         self.handshake = Handshake(self.replication.static)
-        self.follower = -1
+
+    @property
+    def follower(self) -> int:
+        """The broker that it is, or `OPERATOR`; `NOBODY` before that is proved."""
+        return self.handshake.peer
+
+    @property
+    def is_authenticated(self) -> bool:
+        """See `ClientSession`."""
+        return self.follower != NOBODY
 
     async def handle(self, frame: bytearray) -> Reply:
         """See `kafka.Session.handle`."""
@@ -41,9 +51,9 @@ class Session(kafka.Session):
             raise CloseConnection("this listener is for replication.peers, and the peer has not proved to be one")
         return await super().handle(frame)
 
-    def welcome(self, broker: int) -> None:
-        """This broker has proved who it is: from now on it may ask for everything, and an operator for a leader."""
-        self.follower = broker
+    def prove(self, proof: bytes) -> None:
+        """Check who it is; its requests may be large from now on. Raises `NotPeer`."""
+        self.handshake.prove(proof)
         self._frames.limit = self._limit
 
     @property
@@ -56,6 +66,3 @@ class Session(kafka.Session):
         """Raises `CloseConnection` unless the peer names itself."""
         if claimed != self.follower:
             raise CloseConnection(f"broker {self.follower} says to be broker {claimed}")
-
-
-Values = dict[str, Any]

@@ -6,7 +6,8 @@ A follower that is refused learns from `current_leader` who leads by now.
 from korvet_fast.core.replication.leading import ANSWER_BYTES
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
 from korvet_fast.wire.kafka.errors import number
-from korvet_fast.wire.replica.session import Session, Values
+from korvet_fast.wire.kafka.session import Values
+from korvet_fast.wire.replica.session import Session
 
 
 async def fetch(session: Session, request: Values, version: int) -> Values:

@@ -2,7 +2,8 @@
 
 from korvet_fast.core.replication.handshake import NotPeer
 from korvet_fast.wire.dialect import CloseConnection
-from korvet_fast.wire.replica.session import Session, Values
+from korvet_fast.wire.kafka.session import Values
+from korvet_fast.wire.replica.session import Session
 
 
 async def challenge(session: Session, request: Values, version: int) -> Values:
@@ -18,7 +19,7 @@ async def challenge(session: Session, request: Values, version: int) -> Values:
 
 async def prove(session: Session, request: Values, version: int) -> Values:
     try:
-        session.welcome(session.handshake.prove(request["proof"]))
+        session.prove(request["proof"])
     except NotPeer as error:
         raise CloseConnection(str(error)) from None
     return {}

@@ -5,7 +5,8 @@ from korvet_fast.core.replication.quorum import LogPosition
 from korvet_fast.errors import Errors, KorvetError, StoreError
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.kafka.errors import number, translate
-from korvet_fast.wire.replica.session import Session, Values
+from korvet_fast.wire.kafka.session import Values
+from korvet_fast.wire.replica.session import Session
 
 
 async def keys(session: Session, request: Values, version: int) -> Values:

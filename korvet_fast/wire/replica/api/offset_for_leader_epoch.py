@@ -2,7 +2,8 @@
 
 from korvet_fast.core.replication.peers import EpochRequest
 from korvet_fast.wire.kafka.errors import number
-from korvet_fast.wire.replica.session import Session, Values
+from korvet_fast.wire.kafka.session import Values
+from korvet_fast.wire.replica.session import Session
 
 
 async def offset_for_leader_epoch(session: Session, request: Values, version: int) -> Values:

@@ -61,7 +61,7 @@ async def test_nobody_leads_a_partition_under_it(tmp_path: Path) -> None:
         await scene.append(log, 1)
         document = await store.load(f"partitions/{log}")
         assert document is not None
-        state = unpack_state(document)
+        state = unpack_state(log, document)
         assert await store.save(f"partitions/{log}", state._replace(version=9, epoch=LAST).pack(), document)
         with pytest.raises(StoreError, match=f"{log}: {REFUSED}"):
             await scene.acquire(log, 1)

@@ -1,6 +1,7 @@
 """A broker comes back with an empty directory: what it had promised and stored is not taken for given away."""
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition, NotCarriedOut, split_qualified
-from replicated_scene import ReplicatedScene
+from replicated_scene import ReplicatedScene, open_brokers
 
 
 async def lose_disk(scene: ReplicatedScene, place: Path, identity: int) -> None:
@@ -105,3 +106,33 @@ async def test_a_part_of_a_partition_is_not_taken_for_the_whole(
         assert scene.replica(log, 3).end == 1
         why = await scene.brokers[3].replicas.appoint(log, 3, unclean=False)
         assert why.endswith("or, if nobody has it, this one with --unclean")
+
+
+async def test_who_lost_the_disk_does_not_say_that_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither in its log nor to clients: who runs the brokers sees that nobody leads, and names another one."""
+    scene = ReplicatedScene(tmp_path)
+    async with open_brokers(scene, monkeypatch) as brokers:
+        await brokers[1].topics.create("orders", 1, {})
+        await scene.until(lambda: all("orders:0" in one.replicas.logs for one in scene.brokers.values()))
+        await scene.until(lambda: not any(scene.replica("orders:0", one).is_new for one in scene.ids))
+        state = scene.brokers[1].replicas.find_state("orders:0")
+        assert state is not None
+        lost, other = state.leader, state.leader % 3 + 1
+        await scene.appoint_metadata(other)
+        await scene.copy_metadata()
+    shutil.rmtree(tmp_path / str(lost))
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+    async with open_brokers(scene, monkeypatch) as brokers:
+        await scene.until(lambda: "orders:0: this broker has copied nothing yet, or its copy is gone" in caplog.text)
+        assert "leads 1 partition" not in caplog.text
+        for broker in brokers.values():
+            await broker.metadata_sync.wait()
+            topic = broker.topics.get("orders")
+            assert topic is not None
+            assert broker.find_leader(topic, 0)[0] == -1
+        assert await scene.brokers[other].replicas.appoint("orders:0", other, unclean=False) == ""
+        for broker in brokers.values():
+            await scene.until(lambda broker=broker: broker.find_leader(broker.topics.get("orders"), 0)[0] == other)

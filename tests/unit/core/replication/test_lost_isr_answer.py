@@ -35,7 +35,7 @@ class LostAnswer:
         done = await self._save(registry, key, value, expected, *others)
         if key != PREFIX + self._log or value is None or not done:
             return done
-        isr = unpack_state(value).isr
+        isr = unpack_state(self._log, value).isr
         safe = self._scene.replica(self._log, 1).high_watermark
         self.short += [member for member in isr if self._scene.replica(self._log, member).end < safe]
         if isr != (1, 2, 3):

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.client import replica_peers
-from korvet_fast.core.replication.peers import KeyAnswer, KeyRequest
+from korvet_fast.core.replication import metadata_log
+from korvet_fast.core.replication.peers import KeyAnswer, KeyRequest, KeyVerb
 from replicated_scene import ReplicatedScene
 
 VALUE = bytes(24 << 20)
@@ -30,3 +31,13 @@ async def test_a_scan_comes_in_answers_that_can_be_carried(tmp_path: Path, monke
         assert list(found) == list(expected)
         assert found == expected
         assert max(sizes) < replica_peers._LARGEST
+
+
+async def test_a_key_has_more_bytes_than_characters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metadata_log, "LARGEST_SAVE", 1000)
+    async with ReplicatedScene(tmp_path, count=1) as scene:
+        for letter in "abcd":
+            assert await scene.stores[1].save("k/" + "\N{SNOWMAN}" * 100 + letter, b"v", None)
+        rows = (await scene.brokers[1].serve_keys(KeyRequest(KeyVerb.SCAN, "k/"))).rows
+        assert sum(len(key.encode()) + len(value) for key, value in rows.items()) <= 1000
+        assert len(await scene.stores[1].scan("k/")) == 4

@@ -106,7 +106,7 @@ async def test_who_has_not_heard_of_the_new_topic_does_not_write_over_its_state(
                 await work
         document = await scene.stores[1].load(PREFIX + log)
         assert document is not None
-        state = unpack_state(document)
+        state = unpack_state(log, document)
         assert (state.topic, state.leader, state.epoch) == (ANEW.id.hex(), 2, epoch)
         scene.mute.clear()
         await scene.append(log, 2)

@@ -9,6 +9,8 @@ import pytest
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.quotas.entity import DEFAULT, QuotaEntity, QuotaKey
+from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.leading import ANSWER_BYTES
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
 from korvet_fast.core.replication.replication import Replication
@@ -36,12 +38,14 @@ OWN, PEER = 1, 2
 class PeerScene:
     """Broker 1's listener, and one connection to it. `frames`: what cuts that connection's bytes."""
 
-    def __init__(self, place: Path, *given: str) -> None:
-        static = StaticPeers(OWN, dict.fromkeys((1, 2, 3), Address("", 0)), SECRET)
+    def __init__(self, place: Path, *given: str, replication: Replication | None = None) -> None:
+        """`replication`: one that is open."""
         settings = read_settings(given)
-        peers = ScenePeers(ReplicatedScene(place), OWN)
-        replication = Replication(static, EmbeddedStore(place), peers, settings)
-        broker = Broker(ReplicatedStore(replication), settings, replication=replication)
+        if replication is None:
+            static = StaticPeers(OWN, dict.fromkeys((1, 2, 3), Address("", 0)), SECRET)
+            peers = ScenePeers(ReplicatedScene(place), OWN)
+            replication = Replication(static, EmbeddedStore(place), peers, settings)
+        self.broker = broker = Broker(ReplicatedStore(replication), settings, replication=replication)
         dialect = ReplicaDialect(broker, 0, FairExecutor(1, "check"))
         self.frames = dialect.frames()
         self.session: Session = dialect.session("peer")
@@ -60,6 +64,13 @@ class PeerScene:
         nonce, answer = await self.challenge(broker)
         proof = secret.prove(claimed, OWN, answer["nonce"], nonce, accepts=False)
         await self.ask(PROVE, proof=proof)
+
+    async def name_registry_leader(self, election_type: int = 0) -> dict[str, Any]:
+        """The answer's row for `@registry`."""
+        places = [{"topic": "@registry", "partitions": [0]}]
+        answer = await self.ask(ELECT_LEADERS, 2, election_type=election_type, topic_partitions=places)
+        ((row,),) = (topic["partition_result"] for topic in answer["replica_election_results"])
+        return dict(row)
 
 
 @pytest.fixture
@@ -97,12 +108,26 @@ async def test_who_does_not_know_the_secret_stays_outside(scene: PeerScene) -> N
 async def test_an_operator_who_knows_the_secret_names_a_leader(scene: PeerScene) -> None:
     """This one's broker is not open yet: it does not know its own promises, and stands for nothing."""
     await scene.enter(claimed=OPERATOR, broker=OPERATOR)
-    places = [{"topic": "@registry", "partitions": [0]}]
     for election_type in (0, 1):
-        answer = await scene.ask(ELECT_LEADERS, 2, election_type=election_type, topic_partitions=places)
-        ((row,),) = (topic["partition_result"] for topic in answer["replica_election_results"])
+        row = await scene.name_registry_leader(election_type)
         assert row["error_code"] == CODES["PREFERRED_LEADER_NOT_AVAILABLE"]
         assert row["error_message"].startswith("broker 1 is starting")
+
+
+async def test_running_brokers_take_an_operators_word_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can log in by SCRAM, or have rights by ACLs, while nobody leads the metadata log."""
+    monkeypatch.setattr(metadata_log, "_PATIENCE", 60.0)
+    async with ReplicatedScene(tmp_path) as brokers:
+        await brokers.copy_metadata()
+        await brokers.stop(OWN)  # it led
+        named = brokers.brokers[PEER]
+        scene = PeerScene(tmp_path, "authorizer=acl", "super.users=User:ann", replication=named)
+        nonce, answer = await scene.challenge(OPERATOR, PEER)
+        await scene.ask(PROVE, proof=named.static.secret.prove(OPERATOR, PEER, answer["nonce"], nonce, accepts=False))
+        while (row := await scene.name_registry_leader())["error_code"]:
+            assert row["error_message"].endswith("try again")
+        assert named.election.is_elected
+        assert named.election.leader == PEER
 
 
 @pytest.mark.parametrize("message", [FETCH, KEYS, VOTE, OFFSET_FOR_LEADER_EPOCH], ids=lambda message: message.name)
@@ -171,6 +196,33 @@ async def test_a_fetch_gets_no_more_than_it_asks_for(scene: PeerScene, monkeypat
     for asked in (1 << 20, 1 << 30):
         await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_bytes=asked))
     assert rooms == [1 << 20, ANSWER_BYTES]
+
+
+async def test_nobody_is_authenticated_before_the_proof(scene: PeerScene) -> None:
+    """So the time for a handshake is limited, and half a one makes room where connections are many."""
+    assert not scene.session.is_authenticated
+    await scene.challenge()
+    assert not scene.session.is_authenticated
+
+
+@pytest.mark.parametrize("broker", [PEER, OPERATOR])
+async def test_who_has_proved_it_is_authenticated(scene: PeerScene, broker: int) -> None:
+    await scene.enter(claimed=broker, broker=broker)
+    assert scene.session.is_authenticated
+
+
+async def test_quotas_of_clients_are_not_those_of_brokers(scene: PeerScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
+        rooms.append(room)
+        return [FetchedLog("orders:0", records=(bytes(1000),))]
+
+    rooms: list[int] = []
+    monkeypatch.setattr(scene.session.replication.leading, "fetch", fetch)
+    scene.broker.quotas.alter(QuotaEntity(DEFAULT, None), {QuotaKey.FETCH: 1.0, QuotaKey.REQUEST: 0.001})
+    await scene.enter()
+    await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_bytes=1 << 20))
+    assert rooms == [1 << 20]
+    assert not scene.broker.quotas.throttled
 
 
 async def test_requests_are_small_until_it_is_known_who_sends_them(scene: PeerScene) -> None:
