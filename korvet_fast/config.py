@@ -113,7 +113,7 @@ def read_settings(
         for name, value in values.items():
             row = SETTINGS.get(name)
             if row is None:
-                known = [*SETTINGS, *MAPPED, *NEAREST] if source is Source.FILE else SETTINGS
+                known = [*SETTINGS, *MAPPED, *NEAREST, *PLACES] if source is Source.FILE else SETTINGS
                 raise SettingError(f"{where}: there is no setting {explain_unknown(name, known)}")
             try:
                 given[name] = (row.parse(value), source)

@@ -25,5 +25,7 @@ class PrestartedExecutor(ThreadPoolExecutor):
         except RuntimeError as error:  # what `Thread.start` raises
             ready.abort()
             super().shutdown()  # not a subclass's: it is not made
+            if "shutdown" in str(error):  # the program is ending, and no limit is in its way
+                raise
             raise TooFewThreads from error
         ready.wait()

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 it failed, 2 it was asked for in a way that cannot be.
 """
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -92,5 +93,7 @@ def root() -> None:
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; ends the process as every click program does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as `korvet_fast.__main__` leaves it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     guard_streams()
     return root(arguments, prog_name="korvet-fast")

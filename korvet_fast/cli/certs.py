@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from korvet_fast.client.protocol.errors import os_reason
 from korvet_fast.errors import SettingError
 
 _HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -54,7 +55,9 @@ def command(directory: Path, hosts: tuple[str, ...], name: str, days: int) -> No
         )
     except SettingError as error:
         raise click.UsageError(str(error)) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise click.ClickException(f"{directory}: {os_reason(error)}; name a directory that you may write in") from None
+    except ValueError as error:
         raise click.ClickException(f"{directory}: {error}") from None
     for file, purpose in written:
         click.echo(f"{file}  {purpose}")

@@ -5,6 +5,8 @@ from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_KORVET_FAST_COMPLETE"  # where click looks for it
+# What a script needs that click takes for granted: zsh has `compdef` only where a start-up file has loaded it.
+NEEDED = {"zsh": "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }\n"}
 
 
 @click.command()
@@ -22,4 +24,6 @@ def command(context: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None, "click has each of SHELLS"
     root = context.find_root()
-    click.echo(found(root.command, {}, root.info_name or "korvet-fast", VARIABLE).source())
+    script = found(root.command, {}, root.info_name or "korvet-fast", VARIABLE).source()
+    first, end, rest = script.partition("\n")  # zsh's first line is for files that it finds by themselves
+    click.echo(f"{first}{end}{NEEDED.get(shell, '')}{rest}")

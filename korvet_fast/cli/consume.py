@@ -6,6 +6,7 @@ import sys
 import click
 
 from korvet_fast.cli.group_reader import read_in_group
+from korvet_fast.cli.line_format import parse_separator
 from korvet_fast.cli.offset_target import Target, find_positions, parse_target, say_if_beyond
 from korvet_fast.cli.record_format import LETTERS, RecordFormat, json_format, raw_format, template_format
 from korvet_fast.cli.record_printer import RecordPrinter, output_watched
@@ -33,7 +34,12 @@ from korvet_fast.client.protocol.errors import ClientError
 @click.option(
     "--group", help="Read as a member of this group, which shares the partitions, and commit what was printed."
 )
-@click.option("--key-separator", metavar="TEXT", help="Print the key too, and TEXT between key and value.")
+@click.option(
+    "--key-separator",
+    metavar="TEXT",
+    callback=parse_separator,
+    help="Print the key too, and TEXT, for example ':' or '\\t', between key and value.",
+)
 @click.option("-f", "--format", "template", metavar="TEMPLATE", help=rf"Print this of each record: {LETTERS}, \n, \t.")
 @click.option("--output", type=click.Choice(["raw", "json"]), default="raw", help="raw: the values; json: as --json.")
 @click.option("--json", "output", flag_value="json", help="Print an object per record, as `produce --json` reads it.")
@@ -45,7 +51,7 @@ def command(
     until_end: bool,
     partition: int | None,
     group: str | None,
-    key_separator: str | None,
+    key_separator: bytes | None,
     template: str | None,
     output: str,
     bootstrap: Bootstrap,
@@ -82,7 +88,7 @@ def command(
         run(bootstrap, work) if group is None else run(bootstrap, work, PATIENCE)
 
 
-def _choose_format(topic: str, key_separator: str | None, template: str | None, as_json: bool) -> RecordFormat:
+def _choose_format(topic: str, key_separator: bytes | None, template: str | None, as_json: bool) -> RecordFormat:
     if (template is not None) + as_json + (key_separator is not None) > 1:
         raise click.UsageError("--format, --json and --key-separator exclude each other: give one")
     terminal = sys.stdout.isatty()
@@ -90,7 +96,7 @@ def _choose_format(topic: str, key_separator: str | None, template: str | None, 
         return json_format(topic)
     if template is not None:
         return template_format(template, topic, terminal)
-    return raw_format(None if key_separator is None else key_separator.encode(), terminal)
+    return raw_format(key_separator, terminal)
 
 
 async def _read_alone(

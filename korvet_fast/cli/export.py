@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,10 +11,11 @@ from korvet_fast.cli.offset_target import parse_time
 from korvet_fast.cli.session import Bootstrap, plain_bootstrap_option, run
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.cli.spark_bar import job_bar
-from korvet_fast.cli.spark_job import import_jobs, pairs, spark_options, spark_session, summary
+from korvet_fast.cli.spark_job import import_jobs, pairs, reads_here, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.errors import SettingError
+from korvet_fast.printable import printable
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -106,14 +108,14 @@ def command(
     if checkpoint is not None and not follow:
         raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
     options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
-    options |= {**given, "kafka.bootstrap.servers": str(bootstrap)}
-    options |= read_end(end, follow)
+    options |= {**given, "kafka.bootstrap.servers": str(bootstrap), **read_end(end, follow)}
 
     async def check(cluster: Cluster) -> None:
         await cluster.partitions(topic)
 
     jobs = import_jobs()
     run(bootstrap, check)  # before Spark, which takes seconds to start
+    check_target(directory, follow, here=reads_here(master, conf))
     with spark_session("korvet-fast export", master, conf, short=not follow and is_small(options)) as spark:
         began = time.perf_counter()
         if follow:
@@ -127,6 +129,15 @@ def command(
                 jobs.write_files(spark, options, directory, counted)
             rows, size = counted.get["rows"], counted.get["bytes"]
         click.echo(summary(rows, size, time.perf_counter() - began, f"to {directory}"), err=True)
+
+
+def check_target(directory: str, follow: bool, *, here: bool) -> None:
+    """Raise `click.ClickException` if the directory exists, in the words of `jobs.write_files`, which asks Hadoop.
+
+    `follow`: it may exist. `here`: it is one of this machine.
+    """
+    if here and not follow and Path(directory).exists():
+        raise click.ClickException(f"{printable(directory)} exists already: name another directory, or remove it")
 
 
 def is_small(options: Mapping[str, str]) -> bool:

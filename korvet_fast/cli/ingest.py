@@ -1,7 +1,6 @@
 """`korvet-fast ingest`: files into a topic, by Spark."""
 
 import glob
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ import click
 
 from korvet_fast.cli.session import Bootstrap, plain_bootstrap_option, run
 from korvet_fast.cli.spark_bar import job_bar
-from korvet_fast.cli.spark_job import import_jobs, pairs, spark_options, spark_session, summary
+from korvet_fast.cli.spark_job import import_jobs, pairs, reads_here, spark_options, spark_session, summary
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.configs import Resource, ResourceType, describe_configs
 from korvet_fast.client.protocol.errors import BrokerError, ClientError, broker_error
@@ -140,8 +139,7 @@ def check_files(files: Sequence[str], master: str, conf: Mapping[str, str]) -> i
 
     Raises `click.ClickException` for a file that is missing.
     """
-    elsewhere = "HADOOP_CONF_DIR" in os.environ or "spark.hadoop.fs.defaultFS" in conf
-    if elsewhere or not master.startswith("local") or any(UNLIKE_GLOB.search(file) for file in files):
+    if not reads_here(master, conf) or any(UNLIKE_GLOB.search(file) for file in files):
         return None
     size = 0
     for file in files:

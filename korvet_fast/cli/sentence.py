@@ -11,6 +11,7 @@ from korvet_fast.printable import printable
 _ENDS = (".", "?", "!", "...")
 # A full stop in front of another mark; paths and addresses have none like that.
 _SECOND_STOP = re.compile(r"(?<=\w)\.(?=[.;,:](?:\s|$))")
+_GUESSES = re.compile(r"\((Did you mean [^()]*\?)\)$")  # click's, a sentence of its own inside parentheses
 
 # What people type who know other programs, and how it is called here.
 _ELSEWHERE = {
@@ -32,7 +33,7 @@ def sentence(text: str) -> str:
 
     Reasons come from the system, from Redis and from brokers, some of them with a stop: two are made one.
     """
-    line = _SECOND_STOP.sub("", printable(" ".join(text.split())))
+    line = _GUESSES.sub(r"\1", _SECOND_STOP.sub("", printable(" ".join(text.split()))))
     return line if line.endswith(_ENDS) else f"{line.rstrip(' ,;:')}."
 
 

@@ -11,11 +11,11 @@ import click
 from korvet_fast.cli.config_file import config_option
 from korvet_fast.cli.properties import read_properties
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.protocol.errors import ClientError, Unreachable
+from korvet_fast.client.protocol.errors import BrokerError, ClientError, Unreachable
 from korvet_fast.client.security import is_security, read_security
 from korvet_fast.config import variable
 from korvet_fast.endpoint import Address, read_brokers
-from korvet_fast.errors import SettingError
+from korvet_fast.errors import Errors, SettingError
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,7 +110,9 @@ def run(bootstrap: Bootstrap, work: Callable[[Cluster], Awaitable[T]], patience:
             f"{error}; start a broker with `korvet-fast serve`, or name another with --bootstrap"
         ) from None
     except ClientError as error:
-        raise click.ClickException(str(error)) from None
+        unknown = isinstance(error, BrokerError) and error.error == Errors.UNKNOWN_TOPIC_OR_PARTITION
+        advice = "; `korvet-fast topic list` names those that there are" if unknown else ""
+        raise click.ClickException(f"{error}{advice}") from None
 
 
 async def run_each(rows: Iterable[T], act: Callable[[T], Awaitable[None]]) -> None:

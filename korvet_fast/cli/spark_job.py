@@ -1,5 +1,6 @@
 """Shared by `ingest` and `export`: options, a Spark session with errors as sentences, progress, the summary."""
 
+import os
 import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -49,6 +50,12 @@ def spark_options(function: F) -> F:
         help="A setting of Spark, for example spark.driver.memory=4g. May be given more than once.",
     )
     return master(conf(function))
+
+
+def reads_here(master: str, conf: Mapping[str, str]) -> bool:
+    """Whether Spark takes the name of a file without a scheme for one of this machine."""
+    elsewhere = "HADOOP_CONF_DIR" in os.environ or "spark.hadoop.fs.defaultFS" in conf
+    return master.startswith("local") and not elsewhere
 
 
 def import_jobs() -> Any:

@@ -76,7 +76,8 @@ async def alter_configs(
     asked = {"resource_type": resource.kind, "resource_name": resource.name, "configs": changes}
     answer = await (await _connect(cluster, resource)).request(INCREMENTAL_ALTER_CONFIGS, {"resources": [asked]})
     (altered,) = answer["responses"]
-    check_error_code(f"{resource} was not altered", altered["error_code"], altered["error_message"])
+    was = "were" if resource.kind is ResourceType.BROKER_LOGGER else "was"
+    check_error_code(f"{resource} {was} not altered", altered["error_code"], altered["error_message"])
 
 
 async def _connect(cluster: Cluster, resource: Resource) -> Connection:

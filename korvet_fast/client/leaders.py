@@ -87,7 +87,7 @@ async def find_replica(cluster: Cluster, topic: str, row: Mapping[str, Any], bro
     """A connection to a broker that has a copy of a partition. `row`: of `find_partition`. Raises `ClientError`."""
     name, replicas = f"{topic} {row['partition_index']}", row["replica_nodes"]
     if broker not in replicas:
-        raise ClientError(f"broker {broker} has no copy of {name}; brokers {', '.join(map(str, replicas))} have")
+        raise ClientError(f"broker {broker} has no copy of {name}; it is kept by {', '.join(map(str, replicas))}")
     return await _reach(cluster, broker, f"has a copy of {name}", [one for one in row["isr_nodes"] if one != broker])
 
 

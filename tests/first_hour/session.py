@@ -111,7 +111,14 @@ STEPS = (
     Step(
         "a mistyped option of a store", "korvet-fast serve --store 'redis://h?namespase=x'", 2, ("'namespace'",), r"\?,"
     ),
-    Step("no such topic", "korvet-fast topic describe nope", 1, ("topic 'nope'",)),
+    Step("no such topic", "korvet-fast topic describe nope", 1, ("topic 'nope'", "`korvet-fast topic list`")),
+    Step("no fewer partitions", "korvet-fast topic alter solo --partitions 1", 1, ("has 1 partition,",)),
+    Step(
+        "no Redis there",
+        "korvet-fast serve --store redis://127.0.0.1:$OTHER_PORT",
+        1,
+        ("Redis at 127.0.0.1", "is it running there"),
+    ),
     Step("an address of others", "korvet-fast serve --listen kafka://10.9.9.9:9092", 1, ("10.9.9.9",), "running there"),
     Step("a port in use", "korvet-fast serve --store file:x --listen kafka://127.0.0.1:$PORT", 1, ("already in use",)),
     Step("nobody there", "korvet-fast topic list --bootstrap 127.0.0.1:$OTHER_PORT", 1, ("127.0.0.1",)),

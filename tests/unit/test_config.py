@@ -112,6 +112,7 @@ def test_a_file_that_is_not_text_is_explained(tmp_path: Path) -> None:
         ("num.partitions = true", "must be a whole number"),
         ("num.partitions = [1]", "must be a whole number"),
         ("nun.partitions = 1", "did you mean 'num.partitions'"),
+        ('stroe = "file:data"', "did you mean 'store'"),
         ("max.connections = 5\nmax.connections.per.ip = 4", "a name may be quoted"),
         ("= 3", "a name may be quoted"),
     ],

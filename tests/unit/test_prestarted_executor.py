@@ -13,14 +13,14 @@ def begun(name: str) -> int:
     return sum(thread.name.startswith(f"{name}_") for thread in threading.enumerate())
 
 
-def refuse_after(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """The system starts so many threads, and no more."""
+def refuse_after(monkeypatch: pytest.MonkeyPatch, most: int, why: str = "can't start new thread") -> None:
+    """So many threads are started, and no more; the interpreter says why."""
     start = threading.Thread.start
     started: list[threading.Thread] = []
 
     def start_or_refuse(thread: threading.Thread) -> None:
         if len(started) == most:
-            raise RuntimeError("can't start new thread")  # as the interpreter says it
+            raise RuntimeError(why)
         started.append(thread)
         start(thread)
 
@@ -43,3 +43,10 @@ def test_too_few_are_none(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     with pytest.raises(TooFewThreads, match="raise the limit"):
         PrestartedExecutor(3, "torn")
     assert begun("torn") == 0
+
+
+def test_a_program_that_is_ending_has_no_limit_to_raise(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_after(monkeypatch, 1, "can't create new thread at interpreter shutdown")
+    with pytest.raises(RuntimeError, match="at interpreter shutdown"):
+        PrestartedExecutor(3, "late")
+    assert begun("late") == 0

@@ -64,6 +64,10 @@ const scrolls = part => part && (part.scrollWidth > part.clientWidth + 1
 return [...document.querySelectorAll("article *")].filter(part =>
     part.getBoundingClientRect().right > innerWidth + 1 && !scrolls(part.parentElement)).map(part => part.outerHTML);
 """
+# Whether the field to search in is seen, and its button on narrow screens: from a directory it does not search.
+SEARCHES = """
+return [".md-search", "label[for=__search]"].map(part => document.querySelector(`header ${part}`).offsetWidth > 0);
+"""
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -77,6 +81,7 @@ def test_every_page_fits_the_screen(site: Path, tmp_path: Path, width: int) -> N
             assert browser.execute_script(OUTSIDE) == [], page.name
             missing = "return [...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
             assert browser.execute_script(missing) == [], page.name
+            assert browser.execute_script(SEARCHES) == [False, False], f"{page.name} has a button that finds nothing"
             assert "stateDiagram" not in browser.find_element("tag name", "article").text, page.name
 
 

@@ -81,7 +81,7 @@ def explain(code: int, detail: str | None = None) -> str:
     if detail:
         detail = shorten("".join(each if each.isprintable() else " " for each in detail[: LONGEST_MESSAGE + 1]))
     if error is None:
-        return f"{detail or 'the broker refused'} (error {code})"
+        return f"{(detail or 'the broker refused').rstrip('.')} (error {code})"
     return f"{(detail or error.sentence).rstrip('.')} ({error})"
 
 

@@ -404,10 +404,10 @@ class Replicas:
             document = await self._load(log)
             state, replicas = self._read(log, document), self.find_replicas(log)
             if broker not in replicas:
-                return f"broker {broker} has no copy of {log}; brokers {', '.join(map(str, replicas))} have"
+                return f"broker {broker} has no copy of {log}; it is kept by {', '.join(map(str, replicas))}"
             if broker not in state.isr and not unclean:
                 present = ", ".join(map(str, state.isr))
-                return f"broker {broker} is not in sync, and would lose records; brokers {present} are"
+                return f"broker {broker} is not in sync, and would lose records; in sync: {present}"
             is_whole = broker != self._own or not self._lacks_copy(log, state) or await self._await_copy(log, until)
             if broker == state.leader and is_whole:
                 if await self._registry.save(PREFIX + log, document, document):  # the load may be out of date

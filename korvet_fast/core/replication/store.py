@@ -136,7 +136,7 @@ class ReplicatedStore:
         progress = replica.progress if replica is not None else None
         if isinstance(progress, LeaderProgress) and not progress.suffices:
             isr = ", ".join(map(str, sorted(progress.isr)))
-            return f"{log}: only the brokers {isr} are in sync, and min.insync.replicas={copies}"
+            return f"{log}: too few brokers are in sync, {isr}, and min.insync.replicas={copies}"
         return None
 
     # -- what several brokers share ----------------------------------------------------------------------------------

@@ -323,7 +323,7 @@ class Topics(TopicIndex):
             have = len(topic.partitions)
             if total <= have:
                 raise KorvetError(
-                    Errors.INVALID_PARTITIONS, f"topic {topic.name!r} has {have} partitions, {total} asked for"
+                    Errors.INVALID_PARTITIONS, f"topic {topic.name!r} has {_count(have)}, {total} asked for"
                 )
             self._check_total(total, total - have)
             if not validate_only:

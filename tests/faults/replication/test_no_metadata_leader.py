@@ -156,5 +156,5 @@ def test_a_broker_that_is_away_cannot_be_named(tmp_path: Path) -> None:
             assert told in refuse("orders", late, *more)
         assert f"broker {late} is to lead @registry, but is not registered" in refuse("@registry", late)
         stranger = next(broker for broker in (leader, other) if broker != owner)
-        told = f"broker {stranger} has no copy of alone 0; brokers {owner} have"
+        told = f"broker {stranger} has no copy of alone 0; it is kept by {owner}"
         assert told in refuse("alone", stranger, "--unclean")

@@ -83,7 +83,8 @@ def test_nobody_there(start_redis: Callable[..., RedisServer]) -> None:
     server.kill()
     code, said = doctor(server.url)
     assert code == 1
-    assert f"bad redis cannot connect to 127.0.0.1:{server.port}: Connection refused. A broker could not start." in said
+    refused = f"cannot connect to Redis at 127.0.0.1:{server.port}: Connection refused (is it running there?)"
+    assert f"bad redis {refused}. A broker could not start." in said
 
 
 def test_sentinels(redis_sentinels: Sentinels) -> None:

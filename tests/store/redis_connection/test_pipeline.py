@@ -336,9 +336,10 @@ async def test_nobody_there_and_nobody_who_answers(start_redis: Callable[..., Re
         await connect(url, endpoint, None)
     server.kill()
     url = parse_url("redis://127.0.0.1")  # and time enough to be told
-    with pytest.raises(PipelineDown, match=f"cannot connect to {endpoint}: Connection refused"):
+    refused = rf"cannot connect to Redis at {endpoint}: Connection refused \(is it running there\?\)$"
+    with pytest.raises(PipelineDown, match=refused):
         await connect(url, endpoint, None)
-    with pytest.raises(PipelineDown, match="cannot connect to /no/such: No such file"):
+    with pytest.raises(PipelineDown, match="cannot connect to Redis at /no/such: No such file"):
         await connect(url, RedisAddress("", 0, "/no/such"), None)
 
 

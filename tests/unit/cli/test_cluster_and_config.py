@@ -85,6 +85,12 @@ def test_records_are_counted_when_asked(broker: BrokerProcess, tmp_path: Path) -
     assert {"topic": "counted", "partitions": 1} in told(broker, "topic", "list")
 
 
+def test_zsh_loads_what_a_new_start_up_file_has_not() -> None:
+    script = CliRunner().invoke(root, ["completion", "zsh"], prog_name="korvet-fast").output
+    loads = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"
+    assert script.splitlines()[:2] == ["#compdef korvet-fast", loads]
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_shell_completes(shell: str) -> None:
     require("bash")

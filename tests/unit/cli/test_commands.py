@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,6 +211,28 @@ def test_ctrl_c_ends_produce_while_it_waits_for_input(broker: BrokerProcess) -> 
     writer.send_signal(signal.SIGINT)
     assert writer.wait(120) == 1
     assert b"Traceback" not in read_all(writer)
+
+
+@pytest.mark.parametrize("how", [("-m", "korvet_fast"), ("-c", "from korvet_fast.__main__ import main; main()")])
+def test_ctrl_c_ends_a_command_that_is_still_being_imported(how: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import time\nprint('importing', flush=True)\ntime.sleep(600)\n")
+    process = subprocess.Popen(
+        # What a script has put into the background ignores Ctrl-C.
+        ["env", "--default-signal=INT", sys.executable, *how, "topic", "list"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"importing\n"
+    process.send_signal(signal.SIGINT)
+    _, complaint = process.communicate(timeout=120)
+    assert (process.returncode, complaint) == (-signal.SIGINT, b"")
+
+
+def test_the_installed_command_begins_so_too() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())
+    assert project["project"]["scripts"] == {"korvet-fast": "korvet_fast.__main__:main"}
 
 
 def test_whoever_reads_our_output_may_leave(broker: BrokerProcess, tmp_path: Path) -> None:

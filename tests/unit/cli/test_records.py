@@ -64,6 +64,7 @@ def test_keys_and_headers_of_lines(broker: BrokerProcess, topic: str) -> None:
         "b|1||0|source=web,source=again",
     ]
     assert read(broker, topic, "--key-separator", " -> ") == ["a -> 1:one", "b -> "]
+    assert read(broker, topic, "--key-separator", r"\t") == ["a\t1:one", "b\t"], "as produce reads it"
     produce(broker, topic, b"c\tthree\n", "--key-separator", r"\t", "--partition", "2")
     assert read(broker, topic, "--partition", "2", "--format", "%t %p %k %s%%\\x0a")[-1] == f"{topic} 2 c three%"
 

@@ -79,6 +79,21 @@ def test_the_size_of_what_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         check_files(["*.json"], "local[2]", {})
 
 
+def test_a_directory_that_exists_costs_no_start(
+    start_broker: Callable[..., BrokerProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out").mkdir()
+    at = ["--bootstrap", start_broker().bootstrap]
+    assert CliRunner().invoke(root, ["topic", "create", "t", *at]).exit_code == 0
+    done = CliRunner().invoke(root, ["export", "t", "--to", "parquet", "out", *at])
+    assert (done.exit_code, done.output) == (
+        1,
+        "Error: out exists already: name another directory, or remove it.\n",  # and not that Spark starts
+    )
+
+
 def test_a_missing_file_costs_no_start_and_makes_no_topic(
     start_broker: Callable[..., BrokerProcess], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

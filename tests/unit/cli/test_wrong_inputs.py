@@ -1,7 +1,8 @@
 """Every command, asked in ways that cannot be: one sentence, with an exit code, and nothing that looks like a bug.
 
-A row is a command line. `B` is a broker's address, `T` a topic of two partitions there, `FILE` a file of text, `DIR` a
-directory, `SECRET` a file of a secret, `NOBODY` an address without a broker; `<words` is a file of these words.
+A row is a command line. `B` is a broker's address, `T` a topic of two partitions there and `ONE` a topic of one, `FILE`
+a file of text, `DIR` a directory, `SECRET` a file of a secret, `NOBODY` an address without a broker; `<words` is a file
+of these words.
 """
 
 import re
@@ -189,6 +190,7 @@ certs d d
 certs d --days 0
 certs d --host 'a b'
 serve extra
+serve --lisen 127.0.0.1:1
 serve --store korvet-data
 serve --set nonsense=1
 serve --set max.connections=-1
@@ -210,6 +212,7 @@ topic create new --layout entries B
 topic create new --replication-factor 3 B
 topic create new --partitions 2147483647 B
 topic alter T --partitions 1 B
+topic alter ONE --partitions 1 B
 topic alter T --set retention.ms=soon B
 topic alter T --set nonsense=1 B
 topic alter T --unset nonsense B
@@ -260,6 +263,7 @@ config set nonsense=1 --topic T B
 config set retention.ms=soon --topic T B
 config set --unset nonsense --topic T B
 config set nonsense=debug --loggers --broker 7 B
+config set korvet_fast=dbug --loggers B
 acl list B
 acl list --bootstrap NOBODY
 acl add --allow ann --operation read --topic t B
@@ -269,6 +273,7 @@ user list --bootstrap NOBODY
 user remove nobody B
 user remove '' B
 ingest a.csv --topic t --bootstrap NOBODY
+certs /dev/null/x
 export t --to parquet out --bootstrap NOBODY
 """
 
@@ -280,8 +285,10 @@ def rows(table: str) -> list[str]:
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     with BrokerProcess(tmp_path_factory.mktemp("wrong") / "data", "durability=written") as process:
-        made = CliRunner().invoke(root, ["topic", "create", "T", "--partitions", "2", "--bootstrap", process.bootstrap])
-        assert made.exit_code == 0, made.output
+        for topic, partitions in (("T", "2"), ("ONE", "1")):
+            create = ["topic", "create", topic, "--partitions", partitions, "--bootstrap", process.bootstrap]
+            made = CliRunner().invoke(root, create)
+            assert made.exit_code == 0, made.output
         yield process
 
 
@@ -352,7 +359,9 @@ def test_what_fails(
     check(said)
 
 
-DOUBLED = re.compile(r"(?<!\.)\.\.(?!\.)(\s|$)|[,;:][.,;:?!](\s|$)|[?!]'?[.,;:](\s|$)|\.[,;:]\s|\s[.,;:?!](\s|$)")
+DOUBLED = re.compile(
+    r"(?<!\.)\.\.(?!\.)(\s|$)|[,;:][.,;:?!](\s|$)|[?!]'?[.,;:](\s|$)|\.[,;:]\s|\s[.,;:?!](\s|$)|\. \([^()]*\)\.$"
+)
 GROUP_HELP = re.compile(r"^Usage: .*COMMAND \[ARGS\]\.\.\.$", re.MULTILINE)
 
 
@@ -374,6 +383,15 @@ def test_a_port_that_does_not_speak_kafka(
     check(said)
 
 
+@pytest.mark.parametrize("command", ["topic describe nobody", "consume nobody", "export nobody --to parquet out"])
+def test_a_topic_that_is_not_there(command: str, broker: BrokerProcess, names: dict[str, list[str]]) -> None:
+    code, said = ask(f"{command} B", names | {"B": ["--bootstrap", broker.bootstrap]})
+    assert code == 1
+    assert "Error: topic 'nobody'" in said
+    assert "`korvet-fast topic list` names those" in said
+    check(said)
+
+
 def check(said: str) -> None:
     """One error, in a sentence of letters."""
     if "Error: " not in said:
@@ -389,12 +407,14 @@ def check_sentence(sentence: str) -> None:
     assert sentence.isprintable()
     assert "Traceback" not in sentence
     assert "korvet_fast." not in sentence, "a name of ours"
+    assert "[Errno" not in sentence, "a number of the system's"
     assert re.search(r"[\w)'\"`\]]([.?!]|\.\.\.)$", sentence), f"ends otherwise than a sentence: {sentence}"
     assert not DOUBLED.search(sentence), sentence
     assert not re.search(r"(?<!-)\b1 (?!(is|s|was|has)\b)[a-z]+(?<!s)s\b", sentence), f"one is not many: {sentence}"
     assert not re.search(r"\b([02-9]|\d+\d) (record|partition|topic|group|member|broker|setting|byte)\b", sentence), (
         f"many are not one: {sentence}"
     )
+    assert not re.search(r"\bloggers was\b|\bbrokers \d+ (have|are)\b", sentence), f"neither here: {sentence}"
     assert len(sentence) < 400, sentence
 
 

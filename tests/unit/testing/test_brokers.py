@@ -109,10 +109,11 @@ async def test_a_namespace_named_is_kept(redis_server: RedisServer) -> None:
     ("store", "settings", "error", "said"),
     [
         (None, {"num.partitionz": 3}, SettingError, "did you mean 'num.partitions'?"),
+        (None, {"num.partitions": "x"}, SettingError, "num.partitions is 'x', but must be a whole number"),
         ("data", {}, SettingError, "'data' is no store: write file:DIRECTORY or redis://HOST:PORT"),
         ("file:", {}, SettingError, "'file:' is no store"),
         ("radis://localhost", {}, SettingError, "redis"),
-        ("redis://127.0.0.1:1", {}, StoreError, "cannot connect to 127.0.0.1:1"),
+        ("redis://127.0.0.1:1", {}, StoreError, "cannot connect to Redis at 127.0.0.1:1: Connection refused"),
     ],
 )
 def test_what_is_wrong_is_said_where_the_broker_is_started(
@@ -121,6 +122,7 @@ def test_what_is_wrong_is_said_where_the_broker_is_started(
     with pytest.raises(error) as raised, broker_in_thread(store, settings):
         pass
     assert said in str(raised.value)
+    assert "--set" not in str(raised.value), "nobody has typed that"
 
 
 async def test_the_programs_own_error_comes_through() -> None:

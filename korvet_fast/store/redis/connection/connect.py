@@ -55,7 +55,8 @@ async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContex
     except ssl.SSLError as error:
         raise PipelineDown(f"{endpoint}: no TLS connection: {error.reason or error}") from None
     except OSError as error:
-        raise PipelineDown(f"cannot connect to {endpoint}: {error.strerror or error}") from None
+        hint = " (is it running there?)" if isinstance(error, ConnectionRefusedError | FileNotFoundError) else ""
+        raise PipelineDown(f"cannot connect to Redis at {endpoint}: {error.strerror or error}{hint}") from None
     password, unread = url.read_password()
     commands = _introduce(url, password)
     try:
