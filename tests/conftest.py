@@ -98,6 +98,7 @@ def unfrozen() -> Iterator[None]:
     pytest_collection_finish()
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> None:
     """Keep what the alarm of pytest-timeout is set to, which is set as ever: coroutines have a timer of their own."""
     item.stash[TIMEOUT] = settings.timeout or 0
