@@ -81,7 +81,8 @@ def test_every_page_fits_the_screen(site: Path, tmp_path: Path, width: int) -> N
             assert browser.execute_script(OUTSIDE) == [], page.name
             missing = "return [...document.images].filter(image => !image.naturalWidth).map(image => image.src)"
             assert browser.execute_script(missing) == [], page.name
-            assert browser.execute_script(SEARCHES) == [False, False], f"{page.name} has a button that finds nothing"
+            if page.name != "404.html":  # a server's: its styles are where the server's root is
+                assert browser.execute_script(SEARCHES) == [False, False], f"{page.name}: a button finds nothing"
             assert "stateDiagram" not in browser.find_element("tag name", "article").text, page.name
 
 
