@@ -61,15 +61,15 @@ class ClientSession:
 
     `last_produce` ends when the connection's produces so far have been appended; None if they have been. `refused`:
     batches that were refused while this broker did not lead, if there are any. `delayed` holds the requests that wait.
-    `closed`: nobody waits for an answer any more. `peer`: the client's address, "" where none is known. `principal`:
-    who the client is (`User:ann`), by its certificate or its login. `listener`: the number of the one that it came by.
+    `closed`: nobody waits for an answer any more. `peer`: the client's address, "" where none is known. `listener`:
+    the number of the one that it came by. `permissions`: what `find_permissions` found for this principal; or None.
 
     `workers` do long work beside the loop. Without a `client` there is no limit on memory, and `queue` deals the turns.
     """
 
     __slots__ = (
         "_changer",
-        "_permissions",
+        "_principal",
         "_searches",
         "_turns",
         "_workers",
@@ -80,7 +80,7 @@ class ClientSession:
         "last_produce",
         "listener",
         "peer",
-        "principal",
+        "permissions",
         "refused",
     )
 
@@ -92,8 +92,8 @@ class ClientSession:
         self.closed = False
         self.peer = ""
         self.listener = 0
+        self.permissions: Permissions | None = None
         self.principal = ANONYMOUS
-        self._permissions: Permissions | None = None
         self.delayed: set[DelayedOperation] = set()
         self.last_produce: asyncio.Future[None] | None = None
         self.refused: RefusedBatches | None = None
@@ -107,15 +107,21 @@ class ClientSession:
         """Whether the client may do more than log in; always so where nobody has to."""
         return True
 
+    @property
+    def principal(self) -> str:
+        """Who the client is (`User:ann`), by its certificate or its login."""
+        return self._principal
+
+    @principal.setter
+    def principal(self, principal: str) -> None:
+        self._principal = principal
+        self.permissions = None
+
     def find_permissions(self) -> Permissions | None:
         """What the client may do. None: there is no authorizer, and everybody may do everything."""
-        found = self._permissions
-        if found is None or found.principal != self.principal:
-            authorizer = self.broker.authorizer
-            if authorizer is None:
-                return None
-            found = self._permissions = authorizer.find_permissions(self.principal, self.peer)
-        return found
+        if self.permissions is None and self.broker.authorizer is not None:
+            self.permissions = self.broker.authorizer.find_permissions(self.principal, self.peer)
+        return self.permissions
 
     def authorize(
         self,

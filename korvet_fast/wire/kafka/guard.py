@@ -76,12 +76,11 @@ def _guard_each(route: Route, handler: Handler, access: Each, *, logs_allowed: b
             if has(session, api, CLUSTER_ACTION):
                 return handler(session, request, version)
             return _answer_some(session, request, version, api, handler, access, none=True)
-        permissions = session.find_permissions()
+        permissions = session.permissions or session.find_permissions()
         assert permissions is not None  # this stands here only where there is an authorizer
         known = permissions.known[resource]
         for row in request[asked]:
-            found = known.get(row[name] if name else row)
-            if found is not None and found & operation:
+            if known.get(row[name] if name else row, 0) & operation:
                 continue
             if not permissions.allows(right.operation, right.resource, row[name] if name else row):
                 return _answer_some(session, request, version, api, handler, access)
