@@ -99,17 +99,24 @@ class Settings:
 
 
 def read_settings(
-    flags: Iterable[str] = (), environment: Mapping[str, str] | None = None, file: Path | None = None
+    flags: Iterable[str] = (),
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+    flag: str = Source.FLAG.value,
 ) -> Settings:
-    """Flags (`name=value`), environment variables and a TOML file -> the settings. Raises `SettingError`."""
+    """Flags (`name=value`), environment variables and a TOML file -> the settings.
+
+    `flag`: what the caller's user knows the flags as. Raises `SettingError`.
+    """
     given: dict[str, tuple[Value, Source]] = {}
+    places = {Source.FILE: str(file), Source.ENVIRONMENT: Source.ENVIRONMENT.value, Source.FLAG: flag}
     # Weakest first, so that a stronger source replaces it.
     for source, values in (
         (Source.FILE, _from_file(file) if file else {}),
         (Source.ENVIRONMENT, _from_environment(environment or {})),
-        (Source.FLAG, _from_flags(flags)),
+        (Source.FLAG, _from_flags(flags, flag)),
     ):
-        where = str(file) if source is Source.FILE else source.value
+        where = places[source]
         for name, value in values.items():
             row = SETTINGS.get(name)
             if row is None:
@@ -122,12 +129,12 @@ def read_settings(
     return Settings(given)
 
 
-def _from_flags(flags: Iterable[str]) -> dict[str, object]:
+def _from_flags(flags: Iterable[str], place: str) -> dict[str, object]:
     values: dict[str, object] = {}
     for flag in flags:
         name, equals, value = flag.partition("=")
         if not equals:
-            raise SettingError(f"--set {flag!r}: write it as name=value")
+            raise SettingError(f"{place} {flag!r}: write it as name=value")
         values[name.strip()] = value
     return values
 

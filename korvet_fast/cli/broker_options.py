@@ -1,6 +1,7 @@
 """The options of a broker, for `serve` and `doctor`: options in, one frozen value out."""
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,6 +147,9 @@ def _read(
         raise click.UsageError(
             f"{given} is not for clients: add the address that they use, --listen {DEFAULT_LISTENER}"
         )
+    for listener, times in Counter(listener.address for listener in listeners if listener.port).items():
+        if times > 1:
+            raise click.UsageError(f"--listen gives {listener} {times} times: each listener needs a port of its own")
     shown = store if isinstance(place, Path) else str(place)
     typed = on_command_line and isinstance(place, RedisUrl) and place.password_in_url
     told = _advertised(listeners, advertised)

@@ -51,7 +51,9 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
             continue
         if listener.scheme in OF_OPERATORS:
             yield from _check_operators(listener, options.settings.text("http.token.file"))
-        elif listener.scheme in OF_PEERS or options.settings.text("authorizer") != ACL:
+        elif listener.scheme in OF_PEERS:
+            yield _warn_of_peers(listener)
+        elif options.settings.text("authorizer") != ACL:
             yield Exposure("listen", _explain(listener, options.settings.text("ssl.client.auth") == "required"))
         if listener.scheme == SASL:
             yield _warn_of_readers(listener, mechanisms)
@@ -89,6 +91,15 @@ def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
         )
 
 
+def _warn_of_peers(listener: Endpoint) -> Exposure:
+    """The exposure of what brokers send each other: they prove that they know the secret, and no more."""
+    return Exposure(
+        "listen",
+        f"{listener} has no TLS, so what brokers send each other can be read and changed on the way: give the brokers "
+        "a network of their own",
+    )
+
+
 def _warn_of_readers(listener: Endpoint, mechanisms: Sequence[str]) -> Exposure:
     """The exposure of passwords and tokens, or of records, at a listener with logins and without TLS."""
     sent = [_SENT[each] for each in mechanisms if each in _SENT]
@@ -109,8 +120,6 @@ def _warn_of_unsecured(listener: Endpoint) -> Exposure:
 
 def _name_way_out(listener: Endpoint) -> str:
     """How such a listener asks its clients who they are."""
-    if listener.scheme in OF_PEERS:
-        return "a network of their own for the brokers"
     if listener.scheme.endswith(TLS):
         return "ssl.client.auth=required with authorizer=acl"
     return f"{listener.scheme}{TLS}:// and ssl.client.auth=required with authorizer=acl"

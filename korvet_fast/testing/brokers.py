@@ -10,10 +10,9 @@ from typing import Any
 import uvloop
 
 from korvet_fast.cli.store import make_store
-from korvet_fast.config import Source, read_settings
+from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
-from korvet_fast.errors import SettingError
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import serve_until
 from korvet_fast.testing.places import find_place
@@ -37,10 +36,7 @@ async def running_broker(store: str | None = None, settings: Mapping[str, object
     Raises `SettingError` for a setting or a store that cannot be, `StoreError` if the store cannot be opened.
     """
     given = {**SETTINGS, **(settings or {})}
-    try:
-        in_force = read_settings(f"{name}={_write(value)}" for name, value in given.items())
-    except SettingError as error:
-        raise SettingError(str(error).replace(Source.FLAG.value, "settings", 1)) from None  # no flag was given
+    in_force = read_settings((f"{name}={_write(value)}" for name, value in given.items()), flag="settings")
     async with find_place(store) as place:
         opened, check = make_store(place, in_force)
         stop = asyncio.Event()

@@ -151,7 +151,7 @@ class Producer:
             async with asyncio.timeout(limit if turn.locked() else None), turn:
                 return await self._producer.send_when_room(message)
         except TimeoutError:
-            raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
+            raise BufferFull.after(limit) from None
         finally:
             self._places.put(None)
 

@@ -163,8 +163,7 @@ class Dispatcher:
         self.runs.shut_all()
         while (records := self._line.expired(now)) is not None:
             self._line.remove(records)
-            full = BufferFull(f"no memory within max.block.ms ({self._config.max_block:g} s); raise buffer.memory")
-            self._ledger.finish(records, Outcome.NOT_WRITTEN, full)
+            self._ledger.finish(records, Outcome.NOT_WRITTEN, BufferFull.after(self._config.max_block))
         for topic in self.topics.values():
             while (deadline := topic.first_deadline()) is not None and deadline <= now:
                 what = f"the partitions of topic {topic.name!r} were not found"

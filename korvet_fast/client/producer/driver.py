@@ -133,7 +133,7 @@ class Driver:
                 async with asyncio.timeout(limit):
                     await self._take_when_room(records, transaction)
             except TimeoutError:
-                raise BufferFull(f"no memory within max.block.ms ({limit:g} s); raise buffer.memory") from None
+                raise BufferFull.after(limit) from None
             self.schedule()
 
     def _is_taken(self, records: QueuedRecords, transaction: int) -> bool:

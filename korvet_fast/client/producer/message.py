@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import Address
@@ -65,6 +65,11 @@ class DeliveryFailed(ClientError):
 
 class BufferFull(DeliveryFailed):
     """There is no memory for the message within `buffer.memory`, and was none for `max.block.ms`."""
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        """The failure of a message that waited for so long, `max.block.ms`."""
+        return cls(f"no memory within max.block.ms ({seconds:g} s); raise buffer.memory")
 
 
 class ProducerClosed(DeliveryFailed):

@@ -161,6 +161,13 @@ def test_a_listener_without_an_authorizer_is_warned_of_whoever_its_clients_are(t
     assert OPEN not in said
 
 
+def test_a_listener_of_brokers_is_warned_of_for_who_is_on_the_way() -> None:
+    listen = ("--listen", "kafka://127.0.0.1:0", "--listen", "replica://0.0.0.0:0", "--advertise", "kafka://127.0.0.1:9")
+    said = doctor(*listen, "--advertise", "replica://127.0.0.1:9", "--store", "file:x")
+    assert "warn  listen       replica://0.0.0.0:0 has no TLS, so what brokers send each other can be read" in said
+    assert OPEN not in said
+
+
 def test_a_listener_with_logins_is_warned_of_without_tls_and_without_an_authorizer() -> None:
     listen = ("--listen", "kafka+sasl://0.0.0.0:0", "--advertise", "kafka+sasl://127.0.0.1:9", "--store", "file:x")
     said = doctor(*listen)

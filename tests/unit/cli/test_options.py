@@ -196,6 +196,10 @@ def advertise(*listeners: str) -> list[str]:
         (advertise("kafka://0.0.0.0:9092"), "nobody can connect to that"),
         (advertise("kafka://host:0"), "nobody can connect to that"),
         (advertise("kafka://a:1", "kafka://b:2"), "--listen gives 1, --advertise 2 addresses: pair them"),
+        (
+            ["--listen", "kafka://127.0.0.1:1", "--listen", "text://127.0.0.1:1"],
+            "--listen gives 127.0.0.1:1 2 times: each listener needs a port of its own",
+        ),
         (["--set", "num.partition=4"], "did you mean 'num.partitions'?"),
         (["--set", "num.partitions=many"], "must be a whole number"),
         (["--set", "num.partitions"], "write it as name=value"),

@@ -154,6 +154,7 @@ doctor --store redis://localhost?namespase=x
 doctor --store redis://one,two
 doctor --listen kafka://0.0.0.0:9092
 doctor --listen http://127.0.0.1:1
+doctor --listen kafka://127.0.0.1:1 --listen text://127.0.0.1:1
 doctor --listen kafka://127.0.0.1:1 --advertise kafka://a:1 --advertise kafka://b:1
 doctor --advertise kafka://host:0
 doctor --set num.partition=4
