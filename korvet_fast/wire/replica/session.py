@@ -52,9 +52,9 @@ class Session(kafka.Session):
         return await super().handle(frame)
 
     def prove(self, proof: bytes) -> None:
-        """Check who it is; its requests may be large from now on. Raises `NotPeer`."""
-        self.handshake.prove(proof)
-        self._frames.limit = self._limit
+        """Check who it is; requests of a broker may be large from now on. Raises `NotPeer`."""
+        if self.handshake.prove(proof) != OPERATOR:
+            self._frames.limit = self._limit
 
     @property
     def replication(self) -> Replication:

@@ -240,6 +240,12 @@ async def test_a_broker_sends_more_than_clients_may(tmp_path: Path) -> None:
     assert scene.frames.announced == size
 
 
+async def test_requests_of_an_operator_stay_small(scene: PeerScene) -> None:
+    await scene.enter(claimed=OPERATOR, broker=OPERATOR)
+    with pytest.raises(CodecError, match="OVERSIZE"):
+        scene.frames.feed((1 << 20).to_bytes(4, "big"))
+
+
 async def test_a_large_request_of_a_stranger_is_not_waited_for(scene: PeerScene) -> None:
     with pytest.raises(CodecError, match="OVERSIZE"):
         scene.frames.feed((1 << 20).to_bytes(4, "big"))
