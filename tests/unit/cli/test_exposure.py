@@ -162,7 +162,14 @@ def test_a_listener_without_an_authorizer_is_warned_of_whoever_its_clients_are(t
 
 
 def test_a_listener_of_brokers_is_warned_of_for_who_is_on_the_way() -> None:
-    listen = ("--listen", "kafka://127.0.0.1:0", "--listen", "replica://0.0.0.0:0", "--advertise", "kafka://127.0.0.1:9")
+    listen = (
+        "--listen",
+        "kafka://127.0.0.1:0",
+        "--listen",
+        "replica://0.0.0.0:0",
+        "--advertise",
+        "kafka://127.0.0.1:9",
+    )
     said = doctor(*listen, "--advertise", "replica://127.0.0.1:9", "--store", "file:x")
     assert "warn  listen       replica://0.0.0.0:0 has no TLS, so what brokers send each other can be read" in said
     assert OPEN not in said
