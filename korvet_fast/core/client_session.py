@@ -93,7 +93,7 @@ class ClientSession:
         self.peer = ""
         self.listener = 0
         self.permissions: Permissions | None = None
-        self.principal = ANONYMOUS
+        self._principal = ANONYMOUS
         self.delayed: set[DelayedOperation] = set()
         self.last_produce: asyncio.Future[None] | None = None
         self.refused: RefusedBatches | None = None
@@ -114,8 +114,9 @@ class ClientSession:
 
     @principal.setter
     def principal(self, principal: str) -> None:
-        self._principal = principal
-        self.permissions = None
+        if principal != self._principal:  # an http client says who it is with each request
+            self._principal = principal
+            self.permissions = None
 
     def find_permissions(self) -> Permissions | None:
         """What the client may do. None: there is no authorizer, and everybody may do everything."""

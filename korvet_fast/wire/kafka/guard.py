@@ -76,7 +76,7 @@ def _guard_each(route: Route, handler: Handler, access: Each, *, logs_allowed: b
             if has(session, api, CLUSTER_ACTION):
                 return handler(session, request, version)
             return _answer_some(session, request, version, api, handler, access, none=True)
-        permissions = session.permissions or session.find_permissions()
+        permissions = session.permissions or session.find_permissions()  # saves a call for each request
         assert permissions is not None  # this stands here only where there is an authorizer
         known = permissions.known[resource]
         for row in request[asked]:

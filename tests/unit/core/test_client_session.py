@@ -82,3 +82,24 @@ def test_works_of_all_connections_of_an_address_take_one_turn_together(tmp_path:
             workers.shutdown()
 
     asyncio.run(scenario())
+
+
+def test_permissions_are_a_principals_and_are_kept_while_the_principal_is_named_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        workers = FairExecutor(1, "check")
+        try:
+            async with run_broker(tmp_path, "authorizer=acl") as world:
+                session = ClientSession(world.broker, workers)
+                session.principal = "User:ann"
+                found = session.find_permissions()
+                assert found is not None
+                session.principal = "User:ann"
+                assert session.permissions is found  # with all that was decided
+                session.principal = "User:ben"
+                other = session.find_permissions()
+                assert other is not None
+                assert other.principal == "User:ben"
+        finally:
+            workers.shutdown()
+
+    asyncio.run(scenario())
