@@ -109,14 +109,12 @@ def read_settings(
     `flag`: what the caller's user knows the flags as. Raises `SettingError`.
     """
     given: dict[str, tuple[Value, Source]] = {}
-    places = {Source.FILE: str(file), Source.ENVIRONMENT: Source.ENVIRONMENT.value, Source.FLAG: flag}
     # Weakest first, so that a stronger source replaces it.
-    for source, values in (
-        (Source.FILE, _from_file(file) if file else {}),
-        (Source.ENVIRONMENT, _from_environment(environment or {})),
-        (Source.FLAG, _from_flags(flags, flag)),
+    for source, where, values in (
+        (Source.FILE, str(file), _from_file(file) if file else {}),
+        (Source.ENVIRONMENT, Source.ENVIRONMENT.value, _from_environment(environment or {})),
+        (Source.FLAG, flag, _from_flags(flags, flag)),
     ):
-        where = places[source]
         for name, value in values.items():
             row = SETTINGS.get(name)
             if row is None:
@@ -129,12 +127,12 @@ def read_settings(
     return Settings(given)
 
 
-def _from_flags(flags: Iterable[str], place: str) -> dict[str, object]:
+def _from_flags(flags: Iterable[str], where: str) -> dict[str, object]:
     values: dict[str, object] = {}
     for flag in flags:
         name, equals, value = flag.partition("=")
         if not equals:
-            raise SettingError(f"{place} {flag!r}: write it as name=value")
+            raise SettingError(f"{where} {flag!r}: write it as name=value")
         values[name.strip()] = value
     return values
 

@@ -147,9 +147,9 @@ def _read(
         raise click.UsageError(
             f"{given} is not for clients: add the address that they use, --listen {DEFAULT_LISTENER}"
         )
-    for listener, times in Counter(listener.address for listener in listeners if listener.port).items():
+    for address, times in Counter(listener.address for listener in listeners if listener.port).items():
         if times > 1:
-            raise click.UsageError(f"--listen gives {listener} {times} times: each listener needs a port of its own")
+            raise click.UsageError(f"--listen gives {address} {times} times: each listener needs a port of its own")
     shown = store if isinstance(place, Path) else str(place)
     typed = on_command_line and isinstance(place, RedisUrl) and place.password_in_url
     told = _advertised(listeners, advertised)
