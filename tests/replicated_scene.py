@@ -242,6 +242,7 @@ async def open_brokers(
         yield brokers
     finally:
         scene.cut.clear()
-        for module in (metadata_log, registry):
-            monkeypatch.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
-        await asyncio.gather(*(broker.close() for broker in brokers.values()))
+        with monkeypatch.context() as closing:
+            for module in (metadata_log, registry):
+                closing.setattr(module, "_PATIENCE", 0.1)  # most brokers are gone before the last one
+            await asyncio.gather(*(broker.close() for broker in brokers.values()))
