@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from korvet_fast._native import batch_headers, to_columns
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import Connection
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import BrokerError, ClientError
 from korvet_fast.client.protocol.requests import fetch_request, list_offsets_request, read_fetch, read_offsets
+from korvet_fast.errors import Errors
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.offsets import LIST_OFFSETS
 
@@ -17,6 +18,8 @@ MAX_WAIT = 0.5  # seconds a broker waits for new records before it answers with 
 MAX_BYTES = 16 << 20  # bytes of one answer
 PARTITION_MAX_BYTES = 1 << 20
 DECOMPRESSED_MAX = 1 << 30  # bytes that the batches of one answer may decompress to
+_MOVING = 10.0  # seconds within which brokers agree on a leader
+_BACKOFF = 0.1  # seconds; Kafka's retry.backoff.ms
 
 
 class Record(NamedTuple):
@@ -31,10 +34,22 @@ class Record(NamedTuple):
 
 
 async def find_offset(cluster: Cluster, topic: str, partition: int, timestamp: int) -> int:
-    """ListOffsets for one partition: `EARLIEST`, `LATEST` or a time in ms (-1 if no record is as late)."""
-    leader = await cluster.leader(topic, partition)
-    answer = await leader.request(LIST_OFFSETS, list_offsets_request({(topic, partition): timestamp}))
-    return read_offsets(answer)[topic, partition]
+    """ListOffsets for one partition: `EARLIEST`, `LATEST` or a time in ms (-1 if no record is as late).
+
+    A leader that has moved is looked for again. Raises `ClientError`.
+    """
+    moving_until = asyncio.get_running_loop().time() + _MOVING
+    while True:
+        leader = await cluster.leader(topic, partition)
+        answer = await leader.request(LIST_OFFSETS, list_offsets_request({(topic, partition): timestamp}))
+        try:
+            return read_offsets(answer)[topic, partition]
+        except BrokerError as error:
+            moved = error.error is Errors.NOT_LEADER_OR_FOLLOWER
+            if not moved or asyncio.get_running_loop().time() > moving_until:
+                raise
+        await asyncio.sleep(_BACKOFF)
+        await cluster.metadata([topic])
 
 
 class Consumer:

@@ -76,8 +76,9 @@ class Committer(ClientThread):
 
     async def _check(self) -> None:
         for group in self.groups:
+            acknowledged = self.acknowledged[group]  # before the answer: the thread may still commit
             found = await self._read(group)
-            assert self.acknowledged[group] <= found <= self.tried[group], (group, found)
+            assert acknowledged <= found <= self.tried[group], (group, acknowledged, found)
 
     async def _read(self, group: str) -> int:
         while True:
