@@ -268,6 +268,7 @@ class Broker:
         state = self.following
         if self.up and state is not None and state.accepts(epoch, offset):
             for record in records:
+                assert self.epochs.last <= record[0] <= epoch, "a follower would refuse what the leader has"
                 self.epochs.add(record[0], len(self.log))
                 self.log.append(record)
             state.appended(len(self.log))

@@ -34,10 +34,11 @@ async def settle_divergence(replica: Replica, epoch: int, asked: int, answer: Ep
         state, epochs = replica.state, list(replica.epochs.entries)
         before, high_watermark = state.end, state.high_watermark
         end = state.find_divergence(epoch, asked, answer)
-        if end is None:
-            return
         try:
-            await _truncate(replica, max(end, replica.start))
+            if end is None:
+                await replica.save_epochs()  # an epoch without records may be gone
+            else:
+                await _truncate(replica, max(end, replica.start))
         except StoreError:  # the leader is asked again, and all of it is done again
             replica.epochs.replace(epochs)
             state.end, state.high_watermark, state.asking = before, high_watermark, asked

@@ -65,10 +65,12 @@ class FollowerState:
         return self._truncate(behind)
 
     def _truncate(self, end: int) -> int | None:
+        # Also an epoch that this broker began and wrote nothing under: the leader may send records of earlier ones
+        # (as Kafka's UnifiedLog.truncateTo).
+        self.epochs.truncate(min(end, self.end))
         if end >= self.end:
             return None
         self.end = end
-        self.epochs.truncate(end)
         self.high_watermark = min(self.high_watermark, end)
         return end
 

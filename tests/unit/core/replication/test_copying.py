@@ -10,6 +10,7 @@ import pytest
 
 from korvet_fast.core import fair_queue
 from korvet_fast.core.replication import copying
+from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.store import EmbeddedStore
@@ -21,10 +22,10 @@ PAGE = 200  # batches, of one record each
 PART = 64
 
 
-def make_page(first: int) -> bytes:
-    """The batches from offset `first` up to `PAGE`, of leader epoch 0."""
+def make_page(first: int, end: int = PAGE) -> bytes:
+    """The batches from offset `first` up to `end`, of leader epoch 0."""
     page = bytearray()
-    for offset in range(first, PAGE):
+    for offset in range(first, end):
         data = bytearray(make_record_batch(offset, 1).data)
         data[12:16] = bytes(4)
         page += data
@@ -106,3 +107,18 @@ async def test_what_went_well_before_a_failure_counts(tmp_path: Path) -> None:
         assert replica.end == replica.state.end == await read_offsets(replica) == PART
         assert await copying.copy(replica, 0, PART, make_page(PART))
         assert replica.end == replica.state.end == await read_offsets(replica) == PAGE
+
+
+async def test_who_led_without_a_record_goes_on_with_those_of_an_earlier_epoch(tmp_path: Path) -> None:
+    """The next leader has more of the epoch before; a later start finds the epochs of the records that are there."""
+    async with open_copy(tmp_path) as replica:
+        assert await copying.copy(replica, 0, 0, make_page(0, PART))
+        await replica.begin_leading(1, lambda end, safe: QuorumProgress(2, 1, (1, 2), end, safe))
+        replica.stop_leading()
+        assert replica.state.follow_leader(1, 2)
+        assert replica.state.asking == 1
+        await copying.settle_divergence(replica, 2, 1, (0, PAGE))
+        assert await copying.copy(replica, 2, PART, make_page(PART))
+        assert await read_offsets(replica) == PAGE
+    async with open_copy(tmp_path) as replica:
+        assert replica.epochs.entries == [(0, 0)]

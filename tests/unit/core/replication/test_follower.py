@@ -73,6 +73,16 @@ def test_kip_279_they_have_an_earlier_epoch_in_common() -> None:
     assert state.asking is None
 
 
+def test_an_epoch_that_wrote_nothing_gives_way_to_records_of_an_earlier_one() -> None:
+    """The follower led under epoch 2 without a record; the leader of epoch 3 has more of epoch 0 than the follower."""
+    state = follow([(0, 0), (2, 20)], end=20, epoch=3)
+    leader = LeaderEpochCache([(0, 0), (3, 25)])
+    assert state.find_divergence(3, 2, leader.find_end(2, 0, 26)) is None
+    assert (state.end, state.asking) == (20, None)
+    assert state.epochs.entries == [(0, 0)]
+    assert state.epochs.last == 0
+
+
 def test_a_log_without_records_is_fetched_at_once() -> None:
     assert follow([], end=0, epoch=3).asking is None
 
