@@ -29,7 +29,7 @@ class ServerLimits(NamedTuple):
 
 
 # Of the listeners of operators. One request at a time on a connection: a scrape takes memory, and turns of the loop.
-OPERATORS: Final = ServerLimits(connections=64, per_ip=64, rate=100, pool=32 * 1024 * 1024)
+OPERATORS: Final = ServerLimits(connections=64, per_ip=16, rate=100, pool=32 * 1024 * 1024)
 OPERATORS_CONNECTION: Final = Limits(requests=1, idle=75.0, frame=10.0)
 
 

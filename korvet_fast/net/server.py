@@ -107,7 +107,7 @@ class Server:
         reason, leaves = refusal
         why = "that sent no request"
         if leaves is None:
-            leaves, why = self._find_idle(address), "that was idle, of the address that holds most"
+            leaves, why = self._find_idle(address), "that had no request under way, of the address that holds most"
         if leaves is None:
             self._log.warn("refused", f"refused a connection of {ip}: {reason}")
             return False
@@ -117,7 +117,10 @@ class Server:
         return True
 
     def _find_idle(self, address: str) -> Connection | None:
-        """The connection idle for longest of the address that holds most, if a newcomer's address holds fewer."""
+        """The connection idle for longest of the address that holds most, if a newcomer's address holds fewer.
+
+        Where none is idle, one whose request is not complete: a byte of it would hold a place for ever.
+        """
         largest = self._quota.find_largest(address)
         if largest is None:
             return None
