@@ -168,6 +168,19 @@ def test_who_guesses_a_token_waits_for_the_answer(tmp_path: Path, monkeypatch: p
     asyncio.run(scenario())
 
 
+def test_strangers_are_not_told_why_a_broker_is_not_ready(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path, TOKEN) as given_:
+            assert (await ask(given_, get("/readyz")))[2] == b"ok\n"
+            given_.broker.state = BrokerState.STARTING
+            status, _, body, _ = await ask(given_, get("/readyz"))
+            assert (status, body) == (503, b"not ready\n")
+            shown = await ask(given_, get("/readyz", f"Authorization: Bearer {TOKEN.decode()}"))
+            assert shown[2] == b"the broker is starting\n"
+
+    asyncio.run(scenario())
+
+
 def test_a_token_file_is_read_once_and_checked(tmp_path: Path) -> None:
     file = tmp_path / "token"
     with pytest.raises(SettingError, match=r"http\.token\.file: .*: No such file"):
