@@ -125,8 +125,9 @@ configuration; Kafka's own name stands in the last column. Lag has the names of 
 milliseconds, as in Kafka.
 
 - No label holds what clients can make by the thousand: a client id, a member, an address.
-- Topics and committed offsets have rows up to `metrics.max.partitions`, in the order of their names; the others count
-  in the totals. `korvet_metrics_left_out` says how many that are.
+- Topics and committed offsets have rows up to `metrics.max.partitions`, in the order of their names: first the topics
+  and groups that take a tenth of it at most. Topics without rows count in the totals, the lag of groups without rows
+  nowhere: `korvet_metrics_left_out` says how many topics and offsets that are; raise the setting if it is not 0.
 - Counters begin at 0 when the broker starts. Rows of a partition come from the broker that leads it, rows of a group
   from the broker that coordinates it.
 - Lag is given where both are the same broker. Elsewhere subtract `kafka_consumergroup_current_offset` from

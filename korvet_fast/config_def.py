@@ -341,7 +341,13 @@ SETTINGS = _table(
     Setting("fetch.max.bytes", Kind.INT, 55 * _MIB, "Bytes of records in one answer to Fetch.", 1024),
     Setting("max.connections", Kind.INT, 10_000, "Open connections on all listeners together.", 1),
     Setting("max.connections.per.ip", Kind.INT, 4_000, "Open connections from one address.", 1),
-    Setting("max.connection.creation.rate", Kind.INT, 2_000, "New connections a second; more have to wait.", 1),
+    Setting(
+        "max.connection.creation.rate",
+        Kind.INT,
+        2_000,
+        "New connections a second; more have to wait, and addresses that made a tenth of them are refused.",
+        1,
+    ),
     Setting(
         "http.token.file",
         Kind.STRING,

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from core_world import run_broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.core.operator_token import OperatorToken
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.wire.dialect import CloseConnection
@@ -21,6 +22,7 @@ async def service(
     directory: Path, token: bytes | None = None, advertised: str = "localhost", flags: Sequence[str] = ()
 ) -> AsyncIterator[Service]:
     async with run_broker(directory, *flags, addresses=[Endpoint("http", advertised, 9644)]) as world:
+        world.broker.network_use = lambda: NetworkUse(0, 0, 1)
         with FairExecutor(1, "test") as workers:
             known = None if token is None else OperatorToken(token)
             yield Service(world.broker, 0, ROUTES, workers, known)

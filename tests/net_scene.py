@@ -59,9 +59,10 @@ class Scene:
             self.server.listen(self.tls_listener, self.dialect, certificates)
         self.peers: list[Peer] = []
 
-    async def connect(self, tls: ssl.SSLContext | None = None) -> Peer:
+    async def connect(self, tls: ssl.SSLContext | None = None, ip: str = "127.0.0.1") -> Peer:
+        """`ip`: the peer's."""
         address = self.address if tls is None else self.tls_address
-        peer = Peer(*await asyncio.open_connection(*address, ssl=tls))
+        peer = Peer(*await asyncio.open_connection(*address, ssl=tls, local_addr=(ip, 0)))
         self.peers.append(peer)
         return peer
 

@@ -35,7 +35,7 @@ class GroupListing(NamedTuple):
 
 
 class PartitionProgress(NamedTuple):
-    """The position of a group in a partition. None: not known. `lag`: records between committed offset and end."""
+    """The position of a group in a partition. None: not known. `lag`: the end minus the committed offset."""
 
     topic: str
     partition: int
@@ -164,9 +164,10 @@ async def _measure(
     if layout is not None:
         first, end = await find_bounds(cluster, partition)
         if committed is not None:
-            start = max(first, committed[0])
+            lag = end - committed[0]
             # In layout `entries` offsets follow the clock: only counting says how many records lie between two offsets.
-            lag = await count_records(cluster, partition, start, end) if layout == "entries" else max(0, end - start)
+            if layout == "entries":
+                lag = await count_records(cluster, partition, max(first, committed[0]), end)
     offset, metadata = committed or (None, "")
     member, client, host = (owner.get(name, "") for name in ("member_id", "client_id", "client_host"))
     return PartitionProgress(*partition, offset, end, lag, member, client, host, metadata)

@@ -21,6 +21,10 @@ def find_obstacle(broker: Broker) -> str:
     """Why no client should be sent to this broker at this moment, in a sentence; "" if clients may come."""
     if obstacle := _STATES[broker.state]:
         return obstacle
+    if broker.network_use is None:  # it is open, and no client can connect yet
+        return _STATES[BrokerState.STARTING]
     if not broker.cluster.holds_lease():
         return "the store has not answered for nearly broker.session.timeout.ms"
+    if broker.authorizer is not None and not broker.authorizer.is_ready:
+        return "the ACLs cannot be read: only super users may do anything"
     return broker.storage_error() or ""

@@ -162,11 +162,11 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the server
 
     @property
-    def idle_since(self) -> float | None:
-        """When the last byte came, if all requests are answered; monotonic. None: requests are under way."""
+    def idle_since(self) -> tuple[bool, float] | None:
+        """Whether a part of a request has come, and when its last byte did; monotonic. None: requests are under way."""
         out = self._out
-        busy = out.slots or self._requests.waiting or self._receive.unfinished or out.busy or not self.greeted
-        return None if busy else self._active
+        busy = out.slots or self._requests.waiting or out.busy or not self.greeted
+        return None if busy else (self._receive.unfinished, self._active)
 
     def check(self, now: float) -> None:
         """Close the connection if it is over one of its time limits; the server calls this regularly."""

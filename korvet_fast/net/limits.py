@@ -20,7 +20,7 @@ class Limits(NamedTuple):
 
 
 class ServerLimits(NamedTuple):
-    """Limits of all connections together. Above `rate`, newcomers wait in the system's queue."""
+    """Limits of all connections together. Above `rate`, newcomers wait, or are refused (`ConnectionRate`)."""
 
     connections: int = 10_000  # max.connections
     per_ip: int = 10_000  # max.connections.per.ip
@@ -29,7 +29,7 @@ class ServerLimits(NamedTuple):
 
 
 # Of the listeners of operators. One request at a time on a connection: a scrape takes memory, and turns of the loop.
-OPERATORS: Final = ServerLimits(connections=64, per_ip=64, rate=100, pool=32 * 1024 * 1024)
+OPERATORS: Final = ServerLimits(connections=64, per_ip=16, rate=100, pool=32 * 1024 * 1024)
 OPERATORS_CONNECTION: Final = Limits(requests=1, idle=75.0, frame=10.0)
 
 

@@ -6,7 +6,9 @@ from typing import Generic, TypeVar
 
 C = TypeVar("C")
 
+MOST_ADDRESSES = 1024  # whose rates are known
 _SUBNET = 64  # bits of an IPv6 address that its owner cannot choose
+_SHARES = 10  # an address may make this part of the new connections while others would wait
 
 
 def find_address(ip: str) -> str:
@@ -29,11 +31,39 @@ class ConnectionRateLimiter:
         self._step = 1.0 / rate
         self._next = 0.0  # from when on the rate allows another connection
 
+    def find_wait(self, now: float) -> float:
+        """Seconds that a connection made at time `now` would have to wait; zero or less: it need not wait."""
+        return max(self._next, now - 1.0) - now
+
     def enter(self, now: float) -> float:
-        """Seconds that a connection made at time `now` has to wait; zero or less: it need not wait."""
-        turn = max(self._next, now - 1.0)
-        self._next = turn + self._step
-        return turn - now
+        """Count a connection made at time `now`; the seconds that it has to wait."""
+        wait = self.find_wait(now)
+        self._next = now + wait + self._step
+        return wait
+
+
+class ConnectionRate:
+    """Limits new connections to `rate` a second in all. Where that is reached, an address that had its share is refused
+    instead of keeping the others waiting.
+    """
+
+    def __init__(self, rate: int) -> None:
+        self.limit = rate
+        self.of: OrderedDict[str, ConnectionRateLimiter] = OrderedDict()  # by address; lately seen ones come last
+        self._all = ConnectionRateLimiter(rate)
+        self._share = max(1, rate // _SHARES)
+
+    def enter(self, address: str, now: float) -> float | None:
+        """Seconds that a connection made at time `now` has to wait; None: it is refused."""
+        own = self.of.setdefault(address, ConnectionRateLimiter(self._share))
+        self.of.move_to_end(address)
+        if len(self.of) > MOST_ADDRESSES:
+            self.of.popitem(last=False)
+        if own.find_wait(now) <= 0:
+            own.enter(now)
+        elif self._all.find_wait(now) > 0:
+            return None
+        return self._all.enter(now)
 
 
 class ConnectionQuota(Generic[C]):

@@ -66,7 +66,6 @@ class RequestQueue:
         "_loop",
         "_out",
         "_owner",
-        "_peer",
         "_pool",
         "_queue",
         "_sending",
@@ -93,7 +92,6 @@ class RequestQueue:
         self._account = client.account
         self._client = client
         self._log = context.log
-        self._peer = owner.peer
         self._turns = client.turns
         self._session = session
         self._out = out
@@ -329,7 +327,7 @@ class RequestQueue:
             if not self.closing:
                 self._owner.hang_up("protocol", str(error))
         elif not (self.lost and isinstance(error, asyncio.CancelledError)):
-            self._log.error("unexpected", UNEXPECTED % self._peer, error)
+            self._log.error("unexpected", UNEXPECTED % self._owner.peer, error)
             if not self.closing:
                 self._owner.close()
         return []
@@ -337,7 +335,7 @@ class RequestQueue:
     def _finish(self, reason: str) -> None:
         if not (self.lost or self.closing):
             if reason:
-                self._log.warn("protocol", f"closes the connection of {self._peer} after a last answer: {reason}")
+                self._log.warn("protocol", f"closes the connection of {self._owner.peer} after a last answer: {reason}")
             self._owner.drain()
 
     def _send_finished(self) -> None:

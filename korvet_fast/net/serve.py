@@ -214,10 +214,10 @@ async def _serve(
     wanted, limits = read_limits(broker.settings)
     server_limits = leave_room(wanted, _file_limit())
     server = Server(server_limits, limits)
-    broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     if registration is not None:
         await registration.open(bound.advertised)
     _listen(server, broker, bound, workers, OF_CLIENTS, certificates)
+    broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     try:
         ready(bound.endpoints)
         if server_limits != wanted:

@@ -11,7 +11,7 @@ from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import WINDOW, Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import Pool
-from korvet_fast.net.quota import ConnectionQuota, ConnectionRateLimiter, find_address
+from korvet_fast.net.quota import ConnectionQuota, ConnectionRate, find_address
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.net.tls import TlsTransport
 from korvet_fast.rate_limited_log import RateLimitedLog
@@ -45,7 +45,7 @@ class Server:
         self.connections: dict[Connection, str] = {}  # with the address that each is counted for
         self._quota: ConnectionQuota[Connection] = ConnectionQuota(server_limits.connections, server_limits.per_ip)
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
-        self._rate = ConnectionRateLimiter(server_limits.rate)
+        self._rate = ConnectionRate(server_limits.rate)
         self._empty = asyncio.Event()
         self._empty.set()
         self._every = max(0.02, min(limits.idle, limits.frame, limits.stalled, 10.0) / 10)
@@ -90,13 +90,27 @@ class Server:
                 continue
             ip = str(peer[0])
             try:
-                if self._may_enter(ip):
+                if await self._wait_for_turn(ip) and self._may_enter(ip):
                     await self._serve(newcomer, ip, dialect, certificates)
                 else:
                     newcomer.close()
             except Exception as error:  # noqa: BLE001  a bug of ours must not keep every later client out
                 newcomer.close()
                 self._log.error("accept", f"cannot serve a connection of {ip}: {error}", error)
+            except asyncio.CancelledError:
+                newcomer.close()
+                raise
+
+    async def _wait_for_turn(self, ip: str) -> bool:
+        """Wait as the rate of new connections asks for. False: this one is refused, so that no other waits for it."""
+        wait = self._rate.enter(find_address(ip), self._loop.time())
+        if wait is None:
+            reached = f"max.connection.creation.rate={self._rate.limit} is reached"
+            self._log.warn("rate", f"refused a connection of {ip}: {reached}, and this address has had its share")
+            return False
+        if wait > 0:
+            await asyncio.sleep(wait)
+        return True
 
     def _may_enter(self, ip: str) -> bool:
         """Whether there is room for another connection; if not, a silent or an idle one is closed to make room."""
@@ -107,7 +121,7 @@ class Server:
         reason, leaves = refusal
         why = "that sent no request"
         if leaves is None:
-            leaves, why = self._find_idle(address), "that was idle, of the address that holds most"
+            leaves, why = self._find_idle(address), "that had no request under way, of the address that holds most"
         if leaves is None:
             self._log.warn("refused", f"refused a connection of {ip}: {reason}")
             return False
@@ -117,7 +131,10 @@ class Server:
         return True
 
     def _find_idle(self, address: str) -> Connection | None:
-        """The connection idle for longest of the address that holds most, if a newcomer's address holds fewer."""
+        """The connection idle for longest of the address that holds most, if a newcomer's address holds fewer.
+
+        Where none is idle, one whose request is not complete: a byte of it would hold a place for ever.
+        """
         largest = self._quota.find_largest(address)
         if largest is None:
             return None
@@ -135,8 +152,6 @@ class Server:
         connection = Connection(dialect, self._context, ip, address, encrypted=certificates is not None)
         protocol: asyncio.BufferedProtocol = connection
         try:
-            if (wait := self._rate.enter(self._loop.time())) > 0:
-                await asyncio.sleep(wait)
             newcomer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             newcomer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self.connections[connection] = address

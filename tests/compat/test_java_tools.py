@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from broker_process import BrokerProcess
 from compat.drivers import Session, pack, serve, unpack
@@ -18,6 +19,7 @@ from compat.java_tools import (
     Tools,
     open_broker,
 )
+from korvet_fast.cli import root
 
 
 @pytest.fixture(scope="module", params=STORES)
@@ -179,15 +181,21 @@ def test_a_group_is_reset_in_all_ways_and_deleted(tools: Tools, session: Session
     assert "GroupIdNotFoundException" in tools.refuse("groups", "--delete", "--group", topic)
 
 
-def test_records_are_deleted(tools: Tools, session: Session, topic: str, tmp_path: Path) -> None:
+def test_records_are_deleted_and_lag_counts_them(tools: Tools, session: Session, topic: str, tmp_path: Path) -> None:
     fill(session, topic, *(b"%d" % n for n in range(50)))
     upto = first(tools, topic) + 30
+    tools.groups("--reset-offsets", "--group", topic, "--topic", topic, "--to-offset", str(upto - 20), "--execute")
     partitions = [{"topic": topic, "partition": 0, "offset": upto}]
     file = tmp_path / "delete.json"
     file.write_text(json.dumps({"version": 1, "partitions": partitions}))
     printed = tools.run("org.apache.kafka.tools.DeleteRecordsCommand", "--offset-json-file", str(file))
     assert f"low_watermark: {upto}" in printed
     assert first(tools, topic) == upto
+    (row,) = tools.positions(topic)
+    assert row["LAG"] == "40"
+    words = ["group", "describe", topic, "--json", "--bootstrap", tools.broker.bootstrap]
+    (described,) = json.loads(CliRunner().invoke(root, words).stdout)
+    assert [each["lag"] for each in described["progress"]] == [40]
 
 
 def test_producer_perf_test(tools: Tools, topic: str) -> None:

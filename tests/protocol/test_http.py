@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -207,3 +208,19 @@ def test_connections_of_operators_take_none_from_clients(tmp_path: Path, port: i
         finally:
             for client in silent:
                 client.close()
+
+
+def test_requests_begun_and_not_finished_keep_no_probe_out(tmp_path: Path, port: int) -> None:
+    """Each connection has had one answer, and holds the first byte of a next request; of more than one address."""
+    arguments = ("--listen", f"http://127.0.0.1:{port}")
+    whole = b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with BrokerProcess(tmp_path / "data", arguments=arguments) as broker, ExitStack() as held:
+        for number in range(100):
+            client = socket.create_connection(("127.0.0.1", port), WITHIN, (f"127.0.0.{2 + number % 5}", 0))
+            held.callback(client.close)
+            with suppress(ConnectionError):  # it may be one too many
+                client.sendall(whole + b"G")
+                client.recv(4096)
+        assert get(port, "/livez") == (200, b"ok\n")
+        assert get(port, "/readyz") == (200, b"ok\n")
+        assert broker.stop() == 0

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from batches import make_batch
 from broker_process import BrokerProcess
-from kafka_server import RawClient
+from kafka_server import DELETE_RECORDS, RawClient
 from korvet_fast.wire.http.metrics_table import METRICS, Kind
 from metric_rows import Key, key, read_rows
 from redis_server import free_port
@@ -86,20 +87,26 @@ def test_what_clients_did_is_counted(operated: Operated) -> None:
     assert rows[key("kafka_network_socketserver_memorypoolavailable")] <= 128 << 20
 
 
-def test_lag_is_what_the_tools_compute(operated: Operated) -> None:
+async def delete_records(topic: dict[str, Any], client: RawClient) -> None:
+    await client.ask(DELETE_RECORDS, 2, topics=[topic], timeout_ms=30_000)
+
+
+def test_lag_is_the_end_minus_the_committed_offset(operated: Operated) -> None:
+    """As Kafka's tools compute it: also where the records between the two were deleted."""
     korvet(operated, "topic", "create", "lagging", "--partitions", "1")
     korvet(operated, "produce", "lagging", given="".join(f"value {number}\n" for number in range(60)))
     korvet(operated, "consume", "lagging", "--group", "readers", "--from", "earliest", "--count", "25")
-    (described,) = json.loads(korvet(operated, "group", "describe", "readers", "--json"))
-    expected = {str(row["partition"]): row["lag"] for row in described["progress"] if row["lag"] is not None}
-    rows = operated.rows()
-    got = {
-        dict(labels)["partition"]: value
-        for (name, labels), value in rows.items()
-        if name == "kafka_consumergroup_lag" and dict(labels)["consumergroup"] == "readers"
-    }
-    assert got == expected
-    assert got == {"0": 60 - 25}
+    for deleted in (0, 40):
+        topic = {"name": "lagging", "partitions": [{"partition_index": 0, "offset": deleted}]}
+        set_up(operated.process.port, partial(delete_records, topic))
+        (described,) = json.loads(korvet(operated, "group", "describe", "readers", "--json"))
+        assert [row["lag"] for row in described["progress"] if row["partition"] == 0] == [60 - 25]
+        got = {
+            dict(labels)["partition"]: value
+            for (name, labels), value in operated.rows().items()
+            if name == "kafka_consumergroup_lag" and dict(labels)["consumergroup"] == "readers"
+        }
+        assert got == {"0": 60 - 25}
 
 
 def test_a_scrape_of_20_000_partitions_lets_others_go_first(operated: Operated) -> None:

@@ -215,7 +215,7 @@ def test_a_flood_of_unknown_keys_is_not_one_of_fetches(tmp_path: Path, provider:
             for _ in range(3):
                 clock.ahead += 20
                 made = [jwt.encode(make_claims(), stranger, "ES256", {"kid": f"{number}"}) for number in range(60)]
-                assert await asyncio.gather(*(is_let_in(server, token) for token in made)) == [False] * 60
+                assert not any(await asyncio.gather(*(is_let_in(server, token) for token in made)))
             assert await is_let_in(server, provider.sign())
 
     run(scenario)
@@ -232,6 +232,8 @@ def test_a_provider_that_changes_its_keys(tmp_path: Path, provider: Provider) ->
             provider.keys = {"two": ec.generate_private_key(ec.SECP256R1())}
             clock.ahead += 20
             assert await is_let_in(server, provider.sign(key_id="two", algorithm="ES256"))
+            assert await is_let_in(server, former) is None  # the provider was asked a moment ago
+            clock.ahead += 20
             assert await is_let_in(server, former) is False
 
     run(scenario)

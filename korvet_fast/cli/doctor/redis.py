@@ -1,16 +1,19 @@
 """Checks a Redis to keep records in: whether it can be used, what it promises, and what would raise that."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from korvet_fast.cli.doctor.clock import judge_clock
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.cli.doctor.topics import KEYS
 from korvet_fast.cli.sentence import sentence
 from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.clients import Clients
+from korvet_fast.store.redis.connection.replication_history import read_info
 from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl
 from korvet_fast.store.redis.durability.durability import (
@@ -55,6 +58,7 @@ async def examine_redis(url: RedisUrl, durability: str, copies: int) -> Answer:
         await read_schema(registry)
         cluster_id = read_cluster_id(await registry.load(KEY))
         topics = await registry.scan(KEYS)
+        findings += [each async for each in _examine_clocks(topology)]
     except StoreError as error:
         return Answer([*findings, bad("redis", f"{sentence(error.detail)} A broker could not start.")], [], None)
     finally:
@@ -73,6 +77,14 @@ async def _examine_sentinels(url: RedisUrl) -> list[Finding]:
     answers = await asyncio.gather(*calls, return_exceptions=True)
     await clients.close()
     return [_judge_sentinel(node, answer) for node, answer in zip(url.nodes, answers, strict=True)]
+
+
+async def _examine_clocks(topology: Topology) -> AsyncIterator[Finding]:
+    """The clock of every master. Raises `StoreError`."""
+    for master in topology.masters():
+        told = read_info(await topology.call(master, "INFO", "server")).get("server_time_usec")
+        if told is not None:
+            yield judge_clock(time.time() - int(told) / 1e6, str(master))
 
 
 def _judge_sentinel(node: RedisAddress, answer: object) -> Finding:

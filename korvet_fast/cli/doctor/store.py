@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from korvet_fast.cli.doctor.clock import examine_files_clock
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.core.groups.text_files import GROUPS, OFFSETS
@@ -62,7 +63,7 @@ def examine_store(directory: Path) -> Ground:
         else:
             findings.append(judge_flushes(seconds, mount))
     usage = shutil.disk_usage(existing)
-    findings.append(judge_space(usage.free, usage.total))
+    findings += [judge_space(usage.free, usage.total), *examine_files_clock(directory)]
     return Ground(findings, mount.kind not in MEMORY, _find_cluster_id(directory))
 
 

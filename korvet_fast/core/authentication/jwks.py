@@ -23,6 +23,7 @@ MOST_KEYS: Final = 100  # of one set
 _MODULUS: Final = range(2048, 8193)  # bits of an RSA key: weaker is not safe, longer takes milliseconds
 _PAUSE: Final = 10.0  # seconds from a fetch until tokens with an unknown key cause another one
 _BELIEVED: Final = 86_400.0  # seconds for which keys count that could not be fetched again, at least
+_NONE: Final = "no key at sasl.oauthbearer.jwks.endpoint.url fits it"
 
 PublicKey: TypeAlias = RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey | Ed448PublicKey
 
@@ -85,21 +86,24 @@ class SigningKeys:
     async def find(self, key_id: str | None, algorithm: str) -> PublicKey:
         """The key of a token, whose provider may be asked first.
 
-        Raises `TokenRefused` if there is none, `CannotAuthenticate` while the provider does not tell its keys.
+        Raises `TokenRefused` if there is none, `CannotAuthenticate` while the provider does not tell its keys, or may
+        not be asked for a new one yet.
         """
         if self._now() - self._loaded >= self._times.refresh:
             self.refresh_soon()
-        found = self._choose(key_id, algorithm)
-        if found is None:
-            self.refresh_soon()
-            if self._fetching is not None:
-                await asyncio.shield(self._fetching)
-                found = self._choose(key_id, algorithm)
-        if found is not None:
+        if (found := self._choose(key_id, algorithm)) is not None:
             return found
-        if not self._is_believed:
+        self.refresh_soon()
+        fetching = self._fetching
+        if fetching is not None:
+            await asyncio.shield(fetching)
+            if (found := self._choose(key_id, algorithm)) is not None:
+                return found
+        if self._failures or not self._is_believed:
             raise CannotAuthenticate("the keys of sasl.oauthbearer.jwks.endpoint.url cannot be fetched")
-        raise TokenRefused("no key at sasl.oauthbearer.jwks.endpoint.url fits it")
+        if fetching is None:
+            raise CannotAuthenticate(f"{_NONE}; it may be asked again in {_PAUSE:g} s at most")
+        raise TokenRefused(_NONE)
 
     def refresh_soon(self) -> None:
         """Begin to fetch the keys, unless that is under way or was done a moment ago."""

@@ -17,19 +17,25 @@ UNKNOWN: Final = -1
 
 
 def find_lag(topic: Topic, index: int, committed: int) -> int | None:
-    """The records that a group has not read, as Kafka's tools count them; None if this broker cannot tell.
+    """The high watermark minus the committed offset, as Kafka's tools compute it; None if this broker cannot tell.
 
     It cannot where another broker leads; nor in the layout `entries`, where offsets follow the clock, before the end.
+    Records between the two may have been deleted; below zero: the group committed records that were lost since.
     """
     partition = topic.partitions[index] if 0 <= index < len(topic.partitions) else None
     if partition is None or not partition.leadership.leads:
         return None
-    behind = max(0, partition.high_watermark.offset - max(committed, partition.log.start))
-    return None if behind and partition.log.entries_layout else behind
+    end = partition.high_watermark.offset
+    if partition.log.entries_layout:
+        return 0 if max(committed, partition.log.start) >= end else None
+    return end - committed
 
 
 async def sum_lag(runtime: GroupRuntime, topics: TopicIndex, pace: Pace) -> int | None:
-    """The lag of a group in all its partitions together; None if it is not known of one, or there are none."""
+    """The lag of a group in all its partitions together; None if it is not known of one, or there are none.
+
+    One below zero counts as none: it must not hide that of another.
+    """
     total: int | None = None
     for partition, committed in list(runtime.offsets.stored.items()):
         topic = topics.by_id(committed.topic_id)
@@ -37,7 +43,7 @@ async def sum_lag(runtime: GroupRuntime, topics: TopicIndex, pace: Pace) -> int 
             lag = find_lag(topic, partition.partition, committed.offset)
             if lag is None:
                 return None
-            total = lag + (total or 0)
+            total = max(0, lag) + (total or 0)
         if pace.due():
             await pace.turn()
     return total

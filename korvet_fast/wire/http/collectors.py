@@ -1,7 +1,8 @@
 """Reads what the broker counts anyway into an `Exposition`, a slice of time at a time.
 
 Nothing has a label that clients can make by the thousand: no client id, no member, no address. Topics and committed
-offsets have rows up to metrics.max.partitions, in the order of their names; the others count in the totals.
+offsets have rows up to metrics.max.partitions, in the order of their names: first those that take a tenth of it at
+most, as one large topic or group is not to hide all others. Topics that are left out count in the totals.
 """
 
 from typing import Final
@@ -17,6 +18,7 @@ from korvet_fast.wire.http import metrics_table as metrics
 from korvet_fast.wire.http.exposition import Exposition, write_labels
 
 _MS: Final = 1000
+_SHARES: Final = 10
 
 
 class TopicTotals:
@@ -64,12 +66,13 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
 
 async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Exposition, pace: Pace) -> int:
     """Topics and partitions, of `most` partitions at most; returns how many topics have no rows."""
-    topics = sorted(broker.topics, key=lambda topic: topic.name)
+    share = most // _SHARES
+    topics = sorted(broker.topics, key=lambda topic: (len(topic.partitions) > share, topic.name))
     present: dict[bytes, tuple[int, int, int]] = {}
     leaders = partitions = under_replicated = offline = left_out = 0
     for topic in topics:
-        most -= len(topic.partitions)
-        shown = most >= 0
+        shown = len(topic.partitions) <= most
+        most -= len(topic.partitions) if shown else 0
         left_out += not shown
         counts = (0, 0, 0)
         for partition in topic.partitions:
@@ -131,7 +134,9 @@ async def _collect_copies(broker: Broker, out: Exposition, pace: Pace) -> int:
 
 async def collect_groups(broker: Broker, most: int, out: Exposition, pace: Pace) -> int:
     """The groups that this broker coordinates, `most` committed offsets at most; returns how many have no rows."""
-    runtimes = sorted(broker.groups.partitions.runtimes, key=lambda runtime: runtime.id)
+    share = most // _SHARES
+    groups = broker.groups.partitions.runtimes
+    runtimes = sorted(groups, key=lambda runtime: (len(runtime.offsets.stored) > share, runtime.id))
     out.add(metrics.GROUPS, len(runtimes))
     left_out = 0
     for runtime in runtimes:

@@ -12,7 +12,9 @@ async def live(_: Session, __: Exchange) -> Answer:
     return say(HTTPStatus.OK, "ok")
 
 
-async def ready(session: Session, _: Exchange) -> Answer:
-    """200 while clients may be sent here, else 503 and the reason."""
+async def ready(session: Session, exchange: Exchange) -> Answer:
+    """200 while clients may be sent here, else 503; the reason is for those who may know what the store is."""
     obstacle = find_obstacle(session.broker)
-    return say(HTTPStatus.SERVICE_UNAVAILABLE, obstacle) if obstacle else say(HTTPStatus.OK, "ok")
+    if not obstacle:
+        return say(HTTPStatus.OK, "ok")
+    return say(HTTPStatus.SERVICE_UNAVAILABLE, obstacle if await session.shows_token(exchange) else "not ready")

@@ -191,7 +191,7 @@ COMMITTED = _gauge("kafka_consumergroup_current_offset", _GROUP, "The offset tha
 LAG = _gauge(
     "kafka_consumergroup_lag",
     _GROUP,
-    "Records between the committed offset and the high watermark, where this broker leads the partition.",
+    "The high watermark minus the committed offset, where this broker leads the partition.",
     EXPORTER,
 )
 

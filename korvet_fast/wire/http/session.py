@@ -109,9 +109,7 @@ class Session(ClientSession):
             allowed = ", ".join(_READ if route.change is None else (*_READ, "POST"))
             return say(HTTPStatus.METHOD_NOT_ALLOWED, f"{exchange.path} is for {allowed}", ("allow", allowed))
         if service.token is not None and not route.public:
-            if not service.token.equals(exchange.token):
-                if exchange.token:
-                    self.note_failed_authentication(exchange.api, "the token is not that of http.token.file")
+            if not await self.shows_token(exchange):
                 ask = "send the token of http.token.file: Authorization: Bearer TOKEN"
                 return say(HTTPStatus.UNAUTHORIZED, ask, ("www-authenticate", route.challenge))
             self.principal = service.principal
@@ -124,6 +122,17 @@ class Session(ClientSession):
             return await handler(self, exchange)
         finally:
             client.release(memory)
+
+    async def shows_token(self, exchange: Exchange) -> bool:
+        """Whether the request has the token of http.token.file, where there is one. Who guesses has to wait."""
+        token = self.service.token
+        if token is None or token.equals(exchange.token):
+            return True
+        if exchange.token:
+            self.note_failed_authentication(exchange.api, "the token is not that of http.token.file")
+            delay = self.broker.settings.number("connection.failed.authentication.delay.ms")
+            await self.broker.clock.sleep(delay / 1000)
+        return False
 
     def _is_meant(self, host: str) -> bool:
         """Whether a client asked for this broker by an address, or by one of its names.

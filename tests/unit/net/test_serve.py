@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.readiness import find_obstacle
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.net import serve
 from korvet_fast.net.limits import ServerLimits, leave_room, read_limits
@@ -81,3 +83,25 @@ def test_each_listener_speaks_the_dialect_of_its_scheme(tmp_path: Path, monkeypa
 
     asyncio.run(main())
     assert numbers == [0, 2]
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_a_broker_is_starting_until_it_listens(tmp_path: Path) -> None:
+    """While it tells ZooKeeper where it is, which may take long, no client is let in yet."""
+    broker, said = Broker(EmbeddedStore(tmp_path), read_settings([])), list[str]()
+    stop = asyncio.Event()
+
+    class Registry:
+        async def open(self, _: Sequence[Endpoint]) -> None:
+            said.append(find_obstacle(broker))
+
+        async def close(self) -> None:
+            said.append(find_obstacle(broker))
+
+    def ready(_: list[Endpoint]) -> None:
+        said.append(find_obstacle(broker))
+        stop.set()
+
+    listeners = [Listener(Endpoint("kafka", "127.0.0.1", 0))]
+    asyncio.run(serve.serve_until(stop, broker, listeners, ready, Registry()))
+    assert said == ["the broker is starting", "", "the broker is stopping"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Limits, ServerLimits
-from korvet_fast.net.quota import ConnectionRateLimiter
+from korvet_fast.net.quota import MOST_ADDRESSES, ConnectionRate, ConnectionRateLimiter
 from korvet_fast.rate_limited_log import LONGEST, SEVERAL, RateLimitedLog, printable
 from korvet_fast.wire.dialect import FirstRequestLimits
 from net_scene import run, scene
@@ -40,11 +40,32 @@ def test_one_connection_too_many_is_refused(server_limits: ServerLimits, caplog:
 def test_a_burst_above_the_rate_is_served_in_the_end() -> None:
     async def scenario() -> None:
         async with scene(ServerLimits(rate=50)) as here:
-            peers = [await here.connect() for _ in range(60)]
+            peers = [await here.connect(ip=f"127.0.0.{1 + number % 20}") for number in range(60)]
             for peer in peers:
                 assert await peer.ask(b"echo me") == b"echo me"
 
     run(scenario)
+
+
+def test_who_uses_up_the_rate_keeps_no_other_address_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    """The rate is so low that a newcomer behind the flood would wait for minutes."""
+
+    async def scenario() -> None:
+        async with scene(ServerLimits(rate=1)) as here:
+            flood = [await here.connect() for _ in range(300)]
+            newcomer = await here.connect(ip="127.0.0.2")
+            assert await newcomer.ask(b"echo me") == b"echo me"
+            assert await flood[0].ask(b"echo first") == b"echo first"
+
+    run(scenario)
+    assert "refused a connection of 127.0.0.1: max.connection.creation.rate=1 is reached" in caplog.text
+
+
+def test_addresses_whose_rate_is_known_are_limited_in_number() -> None:
+    rate = ConnectionRate(1000)
+    for number in range(3 * MOST_ADDRESSES):
+        rate.enter(f"10.0.{number // 256}.{number % 256}", 0.0)
+    assert len(rate.of) == MOST_ADDRESSES
 
 
 @settings(deadline=None)
@@ -128,7 +149,7 @@ def test_a_bug_met_by_one_newcomer_keeps_no_later_one_out(
 def test_the_drain_closes_a_newcomer_that_waits_to_be_let_in() -> None:
     async def scenario() -> None:
         async with scene(ServerLimits(rate=1)) as here:
-            newcomers = [await here.connect() for _ in range(3)]
+            newcomers = [await here.connect(ip=ip) for ip in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
             await here.until(lambda: len(here.server.connections) == 2)
             await asyncio.sleep(0)  # the third is accepted, and has to wait for nearly a second
             await here.server.drain(5.0)

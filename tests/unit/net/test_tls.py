@@ -144,10 +144,13 @@ def test_clients_are_named_by_their_certificates(authority: Authority, caplog: p
             with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
                 await (await here.connect(authority.client(authority.issue("bob", "client.test")))).ask(b"echo me")
             assert len(here.dialect.started) == 1
+            ann.send(b"bug")
+            assert await ann.ended() == b""
 
     with caplog.at_level(logging.DEBUG, "korvet_fast"):
         run(scenario)
     assert "the connection of 127.0.0.1 (User:Ann) has shown a certificate" in caplog.text
+    assert "a request of 127.0.0.1 (User:Ann) ended in an unexpected error" in caplog.text
     assert "closed the connection of 127.0.0.1: no rule of ssl.principal.mapping.rules fits CN=bob," in caplog.text
 
 

@@ -49,8 +49,8 @@ class ConsumerMembership:
     ) -> HeartbeatResult:
         """The answer, when the changes that it reveals are stored. `offload` runs work on another thread.
 
-        `permissions`: of the client; regular expressions match what they let it describe, as in Kafka also for other
-        members with the same expression.
+        `permissions`: of the client; regular expressions match what they let it describe. As in Kafka that is so for
+        the expressions of all members, if this heartbeat is the first after topics or permissions have changed.
 
         Raises `KorvetError` INVALID_REQUEST, INVALID_REGULAR_EXPRESSION or UNSUPPORTED_ASSIGNOR.
         """

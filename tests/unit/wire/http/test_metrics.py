@@ -140,15 +140,35 @@ def test_topics_beyond_the_bound_count_in_the_totals_only(tmp_path: Path) -> Non
                 await settle(put(topic.partitions[0], make_batch([b"value"])))
             rows = await scrape(world)
             named = {labels for _, labels in rows if labels and labels[0][0] == "topic"}
-            assert {dict(labels)["topic"] for labels in named} == {"a"}
+            assert {dict(labels)["topic"] for labels in named} == {"a", "c"}  # there is no room for b
             assert rows[key(IN)] == 3
-            assert rows[key("korvet_metrics_left_out")] == 2
+            assert rows[key("korvet_metrics_left_out")] == 1
             assert rows[key("kafka_controller_kafkacontroller_globalpartitioncount")] == 8
 
     asyncio.run(scenario())
 
 
-def test_lag_is_what_is_left_between_the_commit_and_the_high_watermark(tmp_path: Path) -> None:
+def test_a_large_topic_and_a_large_group_hide_no_others(tmp_path: Path) -> None:
+    """Both are first by name, and have more than a tenth of all rows: they have what is left."""
+
+    async def scenario() -> None:
+        async with run_broker(tmp_path, "metrics.max.partitions=30") as world:
+            for name, partitions in (("-", 28), ("a", 2), ("b", 3)):
+                await world.broker.topics.create(name, partitions, {})
+                for index in range(partitions):
+                    assert await commit(world, f"{name} group", name, 0, index) is NONE
+            rows = await scrape(world)
+            for metric, label in (("kafka_log_log_size", "topic"), ("kafka_consumergroup_lag", "consumergroup")):
+                shown = {dict(labels)[label][0] for name, labels in rows if name == metric}
+                assert shown == {"a", "b"}
+            assert rows[key("korvet_metrics_left_out")] == 1 + 28
+        async with run_broker(tmp_path, "metrics.max.partitions=33") as world:
+            assert (await scrape(world))[key("korvet_metrics_left_out")] == 0
+
+    asyncio.run(scenario())
+
+
+def test_lag_is_the_high_watermark_minus_the_committed_offset(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with run_broker(tmp_path) as world:
             broker = world.broker
@@ -165,10 +185,10 @@ def test_lag_is_what_is_left_between_the_commit_and_the_high_watermark(tmp_path:
                 for (name, labels), value in rows.items()
                 if name == "kafka_consumergroup_lag"
             }
-            assert lags == {"behind\n": 3, "there": 0, "above": 0}
+            assert lags == {"behind\n": 3, "there": 0, "above": -4}
             assert rows[key("kafka_coordinator_group_groupmetadatamanager_numgroups")] == 3
             await topic.partitions[0].delete_records(4)
-            assert find_lag(topic, 0, 2) == 1
+            assert find_lag(topic, 0, 2) == 3
             assert find_lag(topic, 1, 0) is None
             await broker.topics.delete(topic)
             await broker.topics.create("t", 1, {})
@@ -183,8 +203,8 @@ def test_lag_is_what_is_left_between_the_commit_and_the_high_watermark(tmp_path:
     asyncio.run(scenario())
 
 
-async def commit(world: World, group: str, topic: str, offset: int) -> Errors:
+async def commit(world: World, group: str, topic: str, offset: int, index: int = 0) -> Errors:
     """The error of a commit by somebody who is no member."""
-    place = TopicPartition(topic, 0)
+    place = TopicPartition(topic, index)
     errors = await world.broker.groups.offsets.commit(group, "", None, -1, {place: OffsetAndMetadata(offset)})
     return errors[place]

@@ -149,6 +149,38 @@ def test_readiness_follows_the_broker(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_who_guesses_a_token_waits_for_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def scenario() -> None:
+        flags = ("connection.failed.authentication.delay.ms=7000",)
+        async with service(tmp_path, TOKEN, flags=flags) as given_:
+            monkeypatch.setattr(given_.broker.clock, "sleep", sleep)
+            assert (await ask(given_, get("/metrics")))[0] == 401
+            assert (await ask(given_, get("/metrics", f"Authorization: Bearer {TOKEN.decode()}")))[0] == 200
+            assert waits == []
+            assert (await ask(given_, get("/metrics", "Authorization: Bearer guessed")))[0] == 401
+            assert waits == [7]
+
+    asyncio.run(scenario())
+
+
+def test_strangers_are_not_told_why_a_broker_is_not_ready(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with service(tmp_path, TOKEN) as given_:
+            assert (await ask(given_, get("/readyz")))[2] == b"ok\n"
+            given_.broker.state = BrokerState.STARTING
+            status, _, body, _ = await ask(given_, get("/readyz"))
+            assert (status, body) == (503, b"not ready\n")
+            shown = await ask(given_, get("/readyz", f"Authorization: Bearer {TOKEN.decode()}"))
+            assert shown[2] == b"the broker is starting\n"
+
+    asyncio.run(scenario())
+
+
 def test_a_token_file_is_read_once_and_checked(tmp_path: Path) -> None:
     file = tmp_path / "token"
     with pytest.raises(SettingError, match=r"http\.token\.file: .*: No such file"):

@@ -276,6 +276,7 @@ def test_a_form_of_somebody_else_changes_nothing(tmp_path: Path, path: str) -> N
                 post(path, "Origin: http://evil.example", form_token=right, **everything),
                 post(path, "Origin: null", form_token=right, **everything),
                 post(path, "Origin: http://127.0.0.1:1", form_token=right, **everything),
+                post(path, "Origin: http://[", form_token=right, **everything),
             ]
             for case in cases:
                 status, _, body, _ = await ask(given, case)
