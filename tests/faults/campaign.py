@@ -22,6 +22,10 @@ from faults.sheet import PAGE, draw, read_counts
 from faults.table import FAULTS
 
 _WITHIN = 1800  # seconds that one test may take, with all its parameters
+_ENVIRONMENT = {
+    "KORVET_TEST_ROUNDS": "5",  # replication/test_rounds.py has five kinds of faults
+}
+_SEED = 20260101  # of the round 0: every round has another
 
 
 def run_test(product: str, number: int, test: str) -> Result:
@@ -31,11 +35,12 @@ def run_test(product: str, number: int, test: str) -> Result:
     with tempfile.TemporaryDirectory(prefix="korvet-faults-") as directory:
         report, counts = Path(directory) / "report.xml", Path(directory) / "counts"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:benchmark", "--junit-xml", str(report), test]
+        environment = _ENVIRONMENT | {COUNTS: str(counts), "KORVET_TEST_SEED": str(_SEED + number)}
         try:
             ran = subprocess.run(
                 command,
                 cwd=ROOT,
-                env=os.environ | {COUNTS: str(counts)},
+                env=os.environ | environment,
                 capture_output=True,
                 text=True,
                 timeout=_WITHIN,
