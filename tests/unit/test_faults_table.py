@@ -7,7 +7,7 @@ import pytest
 
 from faults.campaign import find_left
 from faults.results import Result, read_results, save
-from faults.sheet import NOTHING, PAGE, draw, summarize
+from faults.sheet import NOTHING, PAGE, draw, identify, summarize
 from faults.table import FAULTS
 
 ROOT = Path(__file__).parents[2]
@@ -83,6 +83,30 @@ def test_a_row_that_was_not_run_again_keeps_its_figures() -> None:
     again = draw([Result("def", 2, test, "2026-01-02 00:00", 1.0, passed=9) for test in tests], first)
     assert row not in again
     assert "| 2026-01-02, `def` |" in again
+
+
+def test_figures_of_other_tests_are_not_kept() -> None:
+    tests = FAULTS["F02"].tests["files"]
+    page = draw([Result("abc", 1, test, "2026-01-01 00:00", 1.0, passed=7) for test in tests])
+    now = f"F02 files {identify(tests)}"
+    assert now in page
+    assert "`abc`" not in draw([], page.replace(now, f"F02 files {identify(['others.py'])}"))
+    assert "`abc`" not in draw([], page.replace(now, ""))
+
+
+def test_a_row_has_other_tests_once_one_is_added_or_renamed(tmp_path: Path) -> None:
+    file = tmp_path / "there" / "test_it.py"
+    file.parent.mkdir()
+    seen = set()
+    for text in ("def test_a(): ...\n", "def test_b(): ...\n", "def test_a(): ...\nasync def test_b(): ...\n"):
+        file.write_text(text)
+        seen.add((identify(["there"], tmp_path), identify(["there/test_it.py"], tmp_path)))
+    assert len({mark for both in seen for mark in both}) == 6
+    assert identify(["there", "a"], tmp_path) != identify(["there", "b"], tmp_path)
+
+
+def test_the_page_says_what_is_drawn_now() -> None:
+    assert PAGE.read_text().partition("\n| ")[0] == draw([]).partition("\n| ")[0]
 
 
 def test_a_page_of_nothing_has_no_figures() -> None:
