@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from faults import campaign
 from faults.campaign import run_test
+from faults.results import Result
 
 NOTE = """
 import json, os
@@ -24,3 +26,15 @@ def test_every_round_has_all_kinds_of_faults_and_a_seed_of_its_own(file: Path) -
     first, second = (run_test("abc", number, str(file)).counts for number in (1, 2))
     assert first[0]["ROUNDS"] == second[0]["ROUNDS"] == "5"
     assert first[0]["SEED"] != second[0]["SEED"]
+
+
+def test_nothing_is_saved_once_the_product_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    products = iter(["abc", "abc", "def"])
+    saved: list[Result] = []
+    monkeypatch.setattr(campaign, "find_product", lambda: next(products))
+    monkeypatch.setattr(campaign, "read_results", lambda _: [])
+    monkeypatch.setattr(campaign, "run_test", lambda *of: Result(*of, began="2026-01-01 00:00", seconds=1.0, passed=1))
+    monkeypatch.setattr(campaign, "save", saved.append)
+    with pytest.raises(SystemExit, match="was abc and is def now"):
+        campaign.main(2, ["F02"])
+    assert [result.product for result in saved] == ["abc"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from faults.campaign import find_left
-from faults.results import Result, read_results, save
+from faults.results import Result, find_version, read_results, save
 from faults.sheet import NOTHING, PAGE, draw, identify, summarize
 from faults.table import FAULTS
 
@@ -58,19 +58,32 @@ def test_figures_are_sums_and_what_nobody_counted_is_no_zero() -> None:
     assert summarize([[]]) == ["0", *[NOTHING] * 9]
 
 
-def test_what_is_done_is_not_run_again(tmp_path: Path) -> None:
+def test_what_has_passed_is_not_run_again(tmp_path: Path) -> None:
     tests = {test for _, test in find_left(1, [])}
     assert len(find_left(3, [])) == 3 * len(tests)
+    one, two, *_ = sorted(tests)
     file = tmp_path / "results" / "faults.jsonl"
-    first = Result("abc", 2, min(tests), "2026-01-01 00:00", 1.0, passed=1)
+    first = Result("abc", 2, one, "2026-01-01 00:00", 1.0, passed=1, version=find_version(one))
     save(first, file)
     with file.open("a") as lines:
         lines.write('{"product": "ab')  # killed while it wrote
-    save(Result("other", 1, min(tests), "2026-01-01 00:00", 1.0), file)
+    save(Result("other", 1, one, "2026-01-01 00:00", 1.0, version=find_version(one)), file)
+    save(Result("abc", 1, one, "2026-01-01 00:00", 1.0, version="of before"), file)
+    failed = Result("abc", 1, two, "2026-01-01 00:00", 1.0, failed=["that"], version=find_version(two))
+    save(failed, file)
     found = read_results("abc", file)
-    assert found == [first]
-    assert (2, min(tests)) not in find_left(3, found)
-    assert len(find_left(3, found)) == 3 * len(tests) - 1
+    assert found == [first, failed]
+    assert set(find_left(3, [])) - set(find_left(3, found)) == {(2, one)}
+
+
+def test_a_version_is_that_of_the_tests_file(tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    seen = set()
+    for text in ("one", "other"):
+        file.write_text(text)
+        seen.add((find_version(str(file)), find_version(str(tmp_path))))
+        assert find_version(f"{file}::test_a") == find_version(str(file))
+    assert len(seen) == 2
 
 
 def test_a_row_that_was_not_run_again_keeps_its_figures() -> None:
