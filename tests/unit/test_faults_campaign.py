@@ -6,7 +6,7 @@ import pytest
 
 from faults import campaign
 from faults.campaign import run_test
-from faults.results import Result
+from faults.results import ROOT, Result
 
 NOTE = """
 import json, os
@@ -28,10 +28,29 @@ def test_every_round_has_all_kinds_of_faults_and_a_seed_of_its_own(file: Path) -
     assert first[0]["SEED"] != second[0]["SEED"]
 
 
-def test_nothing_is_saved_once_the_product_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        ("from requirement import missing\ndef test_it(): missing('no server')", ["test_it"]),
+        ("import pytest\ndef test_it(): pytest.skip('not here')", ["no test of it passed"]),
+        ("import pytest\ndef test_it(): pytest.skip('not here')\ndef test_other(): pass", []),
+    ],
+    ids=["a tool is missing", "all are skipped", "one is skipped"],
+)
+def test_what_is_skipped_has_not_survived(
+    file: Path, monkeypatch: pytest.MonkeyPatch, text: str, failed: list[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests"))
+    monkeypatch.delenv("KORVET_TEST_REQUIRE", raising=False)
+    file.write_text(text)
+    assert run_test("abc", 1, str(file)).failed == failed
+
+
+def test_nothing_is_saved_once_the_product_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     products = iter(["abc", "abc", "def"])
     saved: list[Result] = []
     monkeypatch.setattr(campaign, "find_product", lambda: next(products))
+    monkeypatch.setattr(campaign, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(campaign, "read_results", lambda _: [])
     monkeypatch.setattr(campaign, "run_test", lambda *of: Result(*of, began="2026-01-01 00:00", seconds=1.0, passed=1))
     monkeypatch.setattr(campaign, "save", saved.append)
