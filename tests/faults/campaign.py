@@ -4,7 +4,7 @@ A test that has passed in a round is not run again in it, so a run that was stop
 its failure stays in the table until the product or the test is another. Two tests run at a time.
 """
 
-import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,11 +18,12 @@ from xml.etree import ElementTree
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from counts import FILE as COUNTS
+from faults.process_group import end_groups, run_group
 from faults.results import ROOT, Result, find_product, find_version, read_results, save
 from faults.sheet import PAGE, draw, read_counts
 from faults.table import FAULTS
 
-_WITHIN = 1800  # seconds that one test may take, with all its parameters
+WITHIN = 1800  # seconds that one test may take, with all its parameters
 _ENVIRONMENT = {
     "KORVET_TEST_ROUNDS": "5",  # replication/test_rounds.py has five kinds of faults
     "KORVET_TEST_REQUIRE": "all",
@@ -39,20 +40,13 @@ def run_test(product: str, number: int, test: str) -> Result:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:benchmark", "--junit-xml", str(report), test]
         environment = _ENVIRONMENT | {COUNTS: str(counts), "KORVET_TEST_SEED": str(_SEED + number)}
         try:
-            ran = subprocess.run(
-                command,
-                cwd=ROOT,
-                env=os.environ | environment,
-                capture_output=True,
-                text=True,
-                timeout=_WITHIN,
-            )
+            code, said = run_group(command, ROOT, WITHIN, environment)
         except subprocess.TimeoutExpired:
-            result.failed.append(f"{test} took more than {_WITHIN} s")
+            result.failed.append(f"{test} took more than {WITHIN} s")
         else:
             read_report(result, report)
-            if ran.returncode and not result.failed:
-                result.failed.append(f"pytest ended with {ran.returncode}: {(ran.stdout + ran.stderr)[-1000:]}")
+            if code and not result.failed:
+                result.failed.append(f"pytest ended with {code}: {said[-1000:]}")
         if not result.passed and not result.failed:
             result.failed.append("no test of it passed")
         result.counts = read_counts(counts)
@@ -112,6 +106,7 @@ def main(rounds: int, faults: Collection[str]) -> int:
                     bar.console.print(f"round {result.round}: FAILED {result.test}: {name}", markup=False)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+            end_groups()
     results = read_results(product)
     page = draw(results, PAGE.read_text())
     print(page)
@@ -120,4 +115,5 @@ def main(rounds: int, faults: Collection[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what runs is ended
     sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

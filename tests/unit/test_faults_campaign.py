@@ -46,6 +46,12 @@ def test_what_is_skipped_has_not_survived(
     assert run_test("abc", 1, str(file)).failed == failed
 
 
+def test_a_test_that_takes_too_long_has_failed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "WITHIN", 0)
+    file.write_text("def test_it(): pass")
+    assert run_test("abc", 1, str(file)).failed == [f"{file} took more than 0 s"]
+
+
 def test_nothing_is_saved_once_the_product_is_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     products = iter(["abc", "abc", "def"])
     saved: list[Result] = []
