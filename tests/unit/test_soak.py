@@ -3,6 +3,9 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
+from soak import clients
 from soak.picture import Happened, draw
 from soak.samples import ALLOWED, Sample, find_leaks
 from soak.worlds import World
@@ -45,6 +48,33 @@ def test_faults_that_end_no_process_leave_every_broker_alone(tmp_path: Path) -> 
     world = World("redis", [(tmp_path / "a", None), (tmp_path / "b", None)])
     assert set(world.faults) == {"pause broker 0", "pause broker 1"}
     assert len(world.restarts) == 4
+
+
+class LogOfNothing:
+    """A client of Kafka 0.7 that finds a log without messages."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> "LogOfNothing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def offsets(self, *_: object) -> list[int]:
+        return [0]
+
+    def fetch(self, *_: object) -> bytes:
+        return b""
+
+
+def test_an_empty_log_is_not_what_an_old_client_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "LegacyClient", LogOfNothing)
+    old = clients.OldClient(9092, "old-1")
+    old.sent = 100
+    with pytest.raises(AssertionError, match="nothing is there of 100 messages"):
+        old.check()
 
 
 def test_the_picture_has_a_column_for_each_world(tmp_path: Path) -> None:
