@@ -247,6 +247,7 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
                 _PRODUCERS,
                 f"{_HERE}/test_wrapping_sequences.py",
                 f"{_HERE}/test_trimmed_producers.py",
+                f"{_HERE}/test_fenced_producers.py",
                 f"{_HERE}/test_growth_producers.py",
             ),
             REDIS: (f"{_REDIS}/test_refused_producer.py",),
