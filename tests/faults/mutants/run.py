@@ -8,6 +8,7 @@ takes no record at all (whatever fails then says nothing), or if a test fails wi
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,4 +113,5 @@ def main(chosen: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what runs is ended
     sys.exit(main(sys.argv[1:]))
