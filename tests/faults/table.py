@@ -118,6 +118,7 @@ PROCESSES: dict[str, Fault] = {
             FILES: (f"{_STOP}::test_sigstop_is_a_pause",),
             REDIS: (
                 f"{_BROKERS}::test_a_broker_that_slept_too_long_leads_no_more",
+                f"{_HERE}/test_late_append.py",
                 f"{_GROUPS}/test_sleeping_coordinator.py",
                 f"{_GROUPS}/test_two_coordinators.py",
             ),

@@ -71,7 +71,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "fence-not-checked": Mutant(
         "who lost a log may append to it",
-        ("tests/faults/redis/test_brokers.py::test_a_broker_that_slept_too_long_leads_no_more",),
+        ("tests/faults/test_late_append.py",),
     ),
     "epoch-not-bumped": Mutant(
         "who takes a log over goes on in the same epoch",
