@@ -1,5 +1,6 @@
 """What the rounds have shown, a line of JSON for each test of each round: results/faults.jsonl."""
 
+import hashlib
 import json
 import subprocess
 from dataclasses import asdict, dataclass, field
@@ -8,12 +9,15 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "results" / "faults.jsonl"
-PRODUCT = ("korvet_fast", "rust")  # what is tested; a change elsewhere leaves results true
+PRODUCT = ("korvet_fast", "rust")  # what is tested
 
 
 @dataclass
 class Result:
-    """One test (as the table names it) in one round. `began`: UTC. `counts`: lines of tests/counts.py."""
+    """One test (as the table names it) in one round.
+
+    `began`: UTC. `counts`: lines of tests/counts.py. `version`: of the test's file, as `find_version` told it then.
+    """
 
     product: str
     round: int
@@ -24,6 +28,7 @@ class Result:
     skipped: int = 0
     failed: list[str] = field(default_factory=list)
     counts: list[dict[str, Any]] = field(default_factory=list)
+    version: str = ""
 
 
 def find_product() -> str:
@@ -35,8 +40,15 @@ def find_product() -> str:
     return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def find_version(test: str) -> str:
+    """It changes with the file that the test is in, or any of its directory; not with what that imports."""
+    place = ROOT / test.partition("::")[0]
+    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
 def read_results(product: str, file: Path = FILE) -> list[Result]:
-    """Of this product; those of others stay in the file. A line that was torn by a kill does not count."""
+    """Of this product and of the tests as they are; others stay in the file. A line that a kill has torn is none."""
     if not file.exists():
         return []
     results = []
@@ -45,7 +57,7 @@ def read_results(product: str, file: Path = FILE) -> list[Result]:
             result = Result(**json.loads(line))
         except json.JSONDecodeError:
             continue
-        if result.product == product:
+        if result.product == product and result.version == find_version(result.test):
             results.append(result)
     return results
 

@@ -1,5 +1,6 @@
 """docs/reliability.md, drawn from what the rounds have counted, never by hand."""
 
+import hashlib
 import json
 import re
 from collections import defaultdict
@@ -7,10 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from faults.results import Result
+from faults.results import ROOT, Result
 from faults.table import FAULTS
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "reliability.md"
 NOTHING = "\N{EM DASH}"
 _HEAD = f"""# What faults do to the broker
 
@@ -27,7 +28,7 @@ again, to real processes, and what clients sent and saw is held against what is 
 - **descriptors**, **threads**: of the broker whose number of descriptors grew most, when it was ready and when it was
   told to stop or was killed; clients may still have been connected. Tasks inside the process are not counted.
 - **measured**: the day of the last round (UTC), and the commit of the product. A row that was not run since keeps its
-  figures.
+  figures, unless it has other tests now.
 - {NOTHING}: these tests do not count it. They look at answers, and fail where one is wrong.
 
 """
@@ -37,6 +38,9 @@ _COLUMNS = (
 )
 _KEY = 3  # cells before the figures
 _MEASURED = re.compile(r"^\| F.*`[0-9a-f]+` \|$", re.MULTILINE)
+_TESTS = "The tests of each row that has figures, for the next drawing: figures of other tests are not kept."
+_MARK = re.compile(r"^(F\d\d) (.+) ([0-9a-f]{12})$", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
 
 
 def read_counts(file: Path) -> list[dict[str, Any]]:
@@ -57,23 +61,40 @@ def draw(results: Iterable[Result], before: str = "") -> str:
         by_test[result.test].append(result)
     former = _read_rows(before)
     rows = [_row(*_COLUMNS), _row(*("---",) * 4, *("--:",) * (len(_COLUMNS) - 4))]
+    marks = [_TESTS]
     for number, fault in FAULTS.items():
         for place, tests in fault.tests.items():
-            found = [by_test[test] for test in tests]
-            figures = former.get((number, place)) if not all(found) else None
+            found, mark = [by_test[test] for test in tests], f"{number} {place} {identify(tests)}"
+            figures = former.get(mark) if not all(found) else None
             rows.append(_row(number, fault.done, place, *(figures or [*summarize(found), _measured(found)])))
+            if figures or any(found):
+                marks.append(mark)
         if not fault.tests:
             rows.append(_row(number, fault.done, *(NOTHING,) * (len(_COLUMNS) - 2)))
     left = [f"- {number}: {fault.left}." for number, fault in FAULTS.items() if fault.left]
-    return _HEAD + "\n".join(rows) + "\n\n## What is not done\n\n" + "\n".join(left) + "\n"
+    parts = ["\n".join(rows), "## What is not done", "\n".join(left), "\n".join(["<!--", *marks, "-->"])]
+    return _HEAD + "\n\n".join(parts) + "\n"
 
 
-def _read_rows(page: str) -> dict[tuple[str, str], list[str]]:
-    """The figures of each row of a page that has some, by the fault's number and where it was made to happen."""
+def identify(tests: Iterable[str], root: Path = ROOT) -> str:
+    """What a row's tests are, by their names: it changes as soon as one is added, renamed or taken away."""
+    names: list[str] = []
+    for test in tests:
+        place = root / test
+        for file in [place] if place.is_file() else sorted(place.rglob("test_*.py")):
+            names += [str(file.relative_to(root)), *_DEFINED.findall(file.read_text())]
+        names.append(test)
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:12]
+
+
+def _read_rows(page: str) -> dict[str, list[str]]:
+    """The figures of each row of a page that has some, by the mark of its tests."""
+    marks = {match.group(1, 2): match[0] for match in _MARK.finditer(page)}
     found = {}
     for row in _MEASURED.findall(page):
         cells = [cell.strip() for cell in row.strip("|").split("|")]
-        found[cells[0], cells[_KEY - 1]] = cells[_KEY:]
+        if mark := marks.get((cells[0], cells[_KEY - 1])):
+            found[mark] = cells[_KEY:]
     return found
 
 

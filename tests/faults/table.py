@@ -118,6 +118,7 @@ PROCESSES: dict[str, Fault] = {
             FILES: (f"{_STOP}::test_sigstop_is_a_pause",),
             REDIS: (
                 f"{_BROKERS}::test_a_broker_that_slept_too_long_leads_no_more",
+                f"{_HERE}/test_late_append.py",
                 f"{_GROUPS}/test_sleeping_coordinator.py",
                 f"{_GROUPS}/test_two_coordinators.py",
             ),
@@ -247,6 +248,7 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
                 _PRODUCERS,
                 f"{_HERE}/test_wrapping_sequences.py",
                 f"{_HERE}/test_trimmed_producers.py",
+                f"{_HERE}/test_fenced_producers.py",
                 f"{_HERE}/test_growth_producers.py",
             ),
             REDIS: (f"{_REDIS}/test_refused_producer.py",),

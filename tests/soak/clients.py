@@ -88,7 +88,7 @@ class OldClient(ClientThread):
                 time.sleep(0.05)
 
     def check(self) -> int:
-        """How many messages are there: numbers that were sent, rising. Raises `AssertionError`."""
+        """How many messages are there: numbers that were sent, rising, and some at least. Raises `AssertionError`."""
         found: list[int] = []
         with LegacyClient("127.0.0.1", self._port) as client:
             (at,) = client.offsets(self._topic, 0, EARLIEST)
@@ -96,5 +96,6 @@ class OldClient(ClientThread):
                 found += [int(message.payload) for message in messages]
                 at = messages[-1].following
         assert found == sorted(set(found)), f"{self._topic}: what the old client wrote is doubled or out of order"
-        assert not found or found[-1] <= self.sent
+        assert found, f"{self._topic}: nothing is there of {self.sent} messages that the old client wrote"
+        assert found[-1] <= self.sent
         return len(found)

@@ -20,7 +20,10 @@ PAUSE = 4.0  # seconds: longer than a session of brokers
 
 
 class World:
-    """Brokers with a Kafka, a text and a legacy listener each. `faults`: what can be made to happen, by name."""
+    """Brokers with a Kafka, a text and a legacy listener each.
+
+    `faults`: what can be made to happen, by name. `restarts`: the same, where a broker's process ends.
+    """
 
     def __init__(self, name: str, stores: Sequence[tuple[Path, str | None]]) -> None:
         """`stores`: of each broker its directory, and the URL of its store if that is another."""
@@ -32,10 +35,16 @@ class World:
             doors = ("--listen", f"text://127.0.0.1:{text}", "--listen", f"legacy://127.0.0.1:{legacy}")
             self.brokers.append(BrokerProcess(directory, *SETTINGS, store=store, arguments=doors))
         self.faults: dict[str, Callable[[], None]] = {}
+        self.restarts: dict[str, Callable[[], None]] = {}
         for number, broker in enumerate(self.brokers):
-            self.faults[f"kill -9 broker {number}"] = partial(restart, broker, signal.SIGKILL)
-            self.faults[f"stop broker {number}"] = partial(restart, broker, signal.SIGTERM)
+            self.restarts[f"kill -9 broker {number}"] = partial(restart, broker, signal.SIGKILL)
+            self.restarts[f"stop broker {number}"] = partial(restart, broker, signal.SIGTERM)
             self.faults[f"pause broker {number}"] = partial(pause, broker)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the brokers."""
+        return [f"{self.name} {number}" for number in range(len(self.brokers))]
 
     @property
     def bootstrap(self) -> str:

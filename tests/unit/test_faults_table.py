@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from faults.campaign import find_left
-from faults.results import Result, read_results, save
-from faults.sheet import NOTHING, PAGE, draw, summarize
+from faults.results import Result, find_version, read_results, save
+from faults.sheet import NOTHING, PAGE, draw, identify, summarize
 from faults.table import FAULTS
 
 ROOT = Path(__file__).parents[2]
@@ -58,19 +58,32 @@ def test_figures_are_sums_and_what_nobody_counted_is_no_zero() -> None:
     assert summarize([[]]) == ["0", *[NOTHING] * 9]
 
 
-def test_what_is_done_is_not_run_again(tmp_path: Path) -> None:
+def test_what_has_passed_is_not_run_again(tmp_path: Path) -> None:
     tests = {test for _, test in find_left(1, [])}
     assert len(find_left(3, [])) == 3 * len(tests)
+    one, two, *_ = sorted(tests)
     file = tmp_path / "results" / "faults.jsonl"
-    first = Result("abc", 2, min(tests), "2026-01-01 00:00", 1.0, passed=1)
+    first = Result("abc", 2, one, "2026-01-01 00:00", 1.0, passed=1, version=find_version(one))
     save(first, file)
     with file.open("a") as lines:
         lines.write('{"product": "ab')  # killed while it wrote
-    save(Result("other", 1, min(tests), "2026-01-01 00:00", 1.0), file)
+    save(Result("other", 1, one, "2026-01-01 00:00", 1.0, version=find_version(one)), file)
+    save(Result("abc", 1, one, "2026-01-01 00:00", 1.0, version="of before"), file)
+    failed = Result("abc", 1, two, "2026-01-01 00:00", 1.0, failed=["that"], version=find_version(two))
+    save(failed, file)
     found = read_results("abc", file)
-    assert found == [first]
-    assert (2, min(tests)) not in find_left(3, found)
-    assert len(find_left(3, found)) == 3 * len(tests) - 1
+    assert found == [first, failed]
+    assert set(find_left(3, [])) - set(find_left(3, found)) == {(2, one)}
+
+
+def test_a_version_is_that_of_the_tests_file(tmp_path: Path) -> None:
+    file = tmp_path / "test_it.py"
+    seen = set()
+    for text in ("one", "other"):
+        file.write_text(text)
+        seen.add((find_version(str(file)), find_version(str(tmp_path))))
+        assert find_version(f"{file}::test_a") == find_version(str(file))
+    assert len(seen) == 2
 
 
 def test_a_row_that_was_not_run_again_keeps_its_figures() -> None:
@@ -83,6 +96,30 @@ def test_a_row_that_was_not_run_again_keeps_its_figures() -> None:
     again = draw([Result("def", 2, test, "2026-01-02 00:00", 1.0, passed=9) for test in tests], first)
     assert row not in again
     assert "| 2026-01-02, `def` |" in again
+
+
+def test_figures_of_other_tests_are_not_kept() -> None:
+    tests = FAULTS["F02"].tests["files"]
+    page = draw([Result("abc", 1, test, "2026-01-01 00:00", 1.0, passed=7) for test in tests])
+    now = f"F02 files {identify(tests)}"
+    assert now in page
+    assert "`abc`" not in draw([], page.replace(now, f"F02 files {identify(['others.py'])}"))
+    assert "`abc`" not in draw([], page.replace(now, ""))
+
+
+def test_a_row_has_other_tests_once_one_is_added_or_renamed(tmp_path: Path) -> None:
+    file = tmp_path / "there" / "test_it.py"
+    file.parent.mkdir()
+    seen = set()
+    for text in ("def test_a(): ...\n", "def test_b(): ...\n", "def test_a(): ...\nasync def test_b(): ...\n"):
+        file.write_text(text)
+        seen.add((identify(["there"], tmp_path), identify(["there/test_it.py"], tmp_path)))
+    assert len({mark for both in seen for mark in both}) == 6
+    assert identify(["there", "a"], tmp_path) != identify(["there", "b"], tmp_path)
+
+
+def test_the_page_says_what_is_drawn_now() -> None:
+    assert PAGE.read_text().partition("\n| ")[0] == draw([]).partition("\n| ")[0]
 
 
 def test_a_page_of_nothing_has_no_figures() -> None:

@@ -1,22 +1,80 @@
-"""The picture of a soak, and what counts as a descriptor left open."""
+"""The picture of a soak, and what counts as left open or kept in memory."""
 
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
+from soak import clients
 from soak.picture import Happened, draw
-from soak.samples import QUIET, Sample, find_leaks
+from soak.samples import ALLOWED, Sample, find_leaks
+from soak.worlds import World
 
 
-def sample(descriptors: int, pid: int = 7, at: float = 1.0) -> Sample:
-    return Sample(at, f"files {pid}", pid, 50.0, descriptors)
+def sample(descriptors: int, pid: int = 7, at: float = 1.0, memory: float = 50.0) -> Sample:
+    return Sample(at, "files 0", pid, memory, descriptors)
+
+
+def find(*descriptors: int) -> list[str]:
+    return find_leaks([sample(each) for each in descriptors], ["files 0"])
 
 
 def test_descriptors_that_stay_are_found() -> None:
-    assert find_leaks([sample(20), sample(20 + QUIET), sample(20, 8)]) == []
-    assert find_leaks([sample(20), sample(90), sample(21)]) == []  # they went again
-    (leak,) = find_leaks([sample(20), sample(40), sample(60), sample(20, 8)])
-    assert "process 7" in leak
-    assert "[20, 40, 60]" in leak
+    assert find(20, 20 + ALLOWED["descriptors"]) == []
+    assert find(20, 90, 21) == []  # they went again
+    (leak,) = find(20, 40, 60)
+    assert leak == "broker files 0 (process 7) had 20, 40, 60 descriptors between the chapters"
+    assert len(find(*range(20, 40))) == 1  # one more in each chapter
+
+
+def test_memory_that_stays_is_found() -> None:
+    def of(*amounts: float) -> list[str]:
+        return find_leaks([sample(20, memory=amount) for amount in amounts], ["files 0"])
+
+    assert of(50, 70, 72, 71, 72, 70) == []  # what is loaded at the first use
+    (leak,) = of(*range(50, 90, 3))
+    assert "50, 53, 56" in leak
+    assert leak.endswith(" memory between the chapters")
+
+
+def test_processes_that_ended_soon_prove_nothing() -> None:
+    (told,) = find_leaks([sample(20), sample(90, 8)], ["files 0"])
+    assert "no process of broker files 0 lived through two chapters" in told
+    (told,) = find_leaks([sample(20), sample(20)], ["files 0", "redis 0"])
+    assert "no process of broker redis 0" in told
+
+
+def test_faults_that_end_no_process_leave_every_broker_alone(tmp_path: Path) -> None:
+    world = World("redis", [(tmp_path / "a", None), (tmp_path / "b", None)])
+    assert set(world.faults) == {"pause broker 0", "pause broker 1"}
+    assert len(world.restarts) == 4
+
+
+class LogOfNothing:
+    """A client of Kafka 0.7 that finds a log without messages."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def __enter__(self) -> "LogOfNothing":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def offsets(self, *_: object) -> list[int]:
+        return [0]
+
+    def fetch(self, *_: object) -> bytes:
+        return b""
+
+
+def test_an_empty_log_is_not_what_an_old_client_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "LegacyClient", LogOfNothing)
+    old = clients.OldClient(9092, "old-1")
+    old.sent = 100
+    with pytest.raises(AssertionError, match="nothing is there of 100 messages"):
+        old.check()
 
 
 def test_the_picture_has_a_column_for_each_world(tmp_path: Path) -> None:

@@ -25,15 +25,18 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "directory-not-locked": Mutant(
         "two processes may open one directory",
-        ("tests/store/test_crash.py::test_lock_of_another_process",),
+        ("tests/faults/test_refused_starts.py::test_the_directory_of_a_broker_that_runs",),
     ),
     "retention-eager": Mutant(
         "retention takes segments whose newest record is young",
-        ("tests/store/test_contract_cuts.py::test_retention_by_span_of_time",),
+        ("tests/faults/test_strobing_clock.py::test_retention_keeps_what_is_young[files]",),
     ),
     "retention-eager-redis": Mutant(
         "retention over Redis takes records that are young",
-        ("tests/store/test_contract_cuts.py::test_retention_by_span_of_time",),
+        (
+            "tests/faults/test_strobing_clock.py::test_retention_keeps_what_is_young[entries]",
+            "tests/faults/test_strobing_clock.py::test_retention_keeps_what_is_young[batches]",
+        ),
     ),
     "watermark-too-early": Mutant(
         "records are shown before they are durable",
@@ -56,7 +59,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "producer-epoch-not-checked": Mutant(
         "a producer that was fenced goes on",
-        ("tests/unit/core/partition/test_producer_state.py",),
+        ("tests/faults/test_fenced_producers.py",),
     ),
     "producer-state-not-read": Mutant(
         "a start after kill -9 does not read the producers of the last records",
@@ -68,7 +71,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "fence-not-checked": Mutant(
         "who lost a log may append to it",
-        ("tests/store/redis_log/test_fencing.py",),
+        ("tests/faults/test_late_append.py",),
     ),
     "epoch-not-bumped": Mutant(
         "who takes a log over goes on in the same epoch",
@@ -92,11 +95,11 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "eviction-allowed": Mutant(
         "a server that may evict logs is used",
-        ("tests/unit/store/redis/durability/test_durability.py",),
+        ("tests/faults/test_refused_starts.py::test_a_server_that_may_evict",),
     ),
     "isr-not-waited-for": Mutant(
         "the leader's own disk moves the high watermark",
-        ("tests/unit/core/replication/test_replicated_store.py",),
+        ("tests/faults/replication/test_follower_flush.py",),
     ),
     "commit-not-stored": Mutant(
         "a commit is answered, and only remembered",
@@ -106,6 +109,7 @@ MUTANTS: dict[str, Mutant] = {
         "a follower counts with what it has not flushed",
         ("tests/faults/replication/test_follower_flush.py",),
     ),
+    # No client sees it: a broker writes one batch at a time, and recovery cuts half a batch off by its checksum.
     "refused-append-half-left": Mutant(
         "what was written of an append that is refused stays in the file",
         ("tests/store/test_disk.py::test_nothing_of_a_refused_append_comes_back",),

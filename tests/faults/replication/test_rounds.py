@@ -2,7 +2,8 @@
 
 Four idempotent producers of Kafka's write with acks=all, and one in lines of text.
 
-Two rounds in the suite, one of which kills; KORVET_TEST_ROUNDS says how many, KORVET_TEST_SEED which.
+Two rounds in the suite, a kill and a cut; five in `make faults`, one of each kind. KORVET_TEST_ROUNDS says how many,
+KORVET_TEST_SEED which.
 """
 
 import os

@@ -1,0 +1,70 @@
+"""An append on its way to Redis arrives after another broker took the log over (reliability F12): it is refused."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+from faults.redis.proxy import RedisProxy
+from kafka_server import RawClient, error_of, make_batch, run
+from raw_connection import connect, find_leaders, read_places
+from redis_server import PROGRAMS, RedisServer, find_program
+
+TOPICS = [f"t{number}" for number in range(6)]  # spread over both brokers
+
+
+async def produce(client: RawClient, topic: str, value: bytes) -> None:
+    """As soon as the broker leads."""
+    while error := error_of(await client.produce(topic, make_batch(value))):
+        assert error in ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR"), error
+        await asyncio.sleep(0.02)
+
+
+async def read_values(client: RawClient, topic: str) -> list[bytes]:
+    return [value for _, value in await read_places(client, topic)]
+
+
+async def wait_for_one_of(client: RawClient, leader: BrokerProcess) -> str:
+    """A topic that this broker leads, as soon as it leads one."""
+    while True:
+        for topic in TOPICS:
+            if await find_leaders(client, topic) == [leader.port]:
+                return topic
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("layout", ["entries", "batches"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_comes_after_a_successor_is_not_stored(program: str, layout: str, tmp_path: Path) -> None:
+    """The successor has appended nothing yet: the fence alone tells the two apart, not the offset."""
+
+    async def scenario() -> None:
+        async with connect(slow.port) as asked, connect(other.port) as successor:
+            for topic in TOPICS:
+                assert error_of(await asked.create(topic)) == ""
+            await wait_for_one_of(successor, other)
+            topic = await wait_for_one_of(successor, slow)
+            await produce(asked, topic, b"before")
+            link.hold()
+            passed = len(link.trace)
+            late = asyncio.create_task(asked.produce(topic, make_batch(b"late")))
+            while b"EXEC" not in link.trace[passed:]:
+                await asyncio.sleep(0.02)
+            while await find_leaders(successor, topic) != [other.port]:
+                await asyncio.sleep(0.02)
+            link.release()
+            assert error_of(await late) != ""
+            assert await read_values(successor, topic) == [b"before"]
+            await produce(successor, topic, b"after")
+            assert await read_values(successor, topic) == [b"before", b"after"]
+
+    settings = (f"storage.layout={layout}", "broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
+    with (
+        RedisServer(find_program(program), tmp_path / "redis", appendonly="yes") as server,
+        RedisProxy(server.port) as link,
+        BrokerProcess(tmp_path / "a", *settings, store=link.url) as slow,
+        BrokerProcess(tmp_path / "b", *settings, store=server.url) as other,
+    ):
+        run(scenario)
+        assert "Traceback" not in "".join(slow.log + other.log)
