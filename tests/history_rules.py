@@ -18,7 +18,6 @@ class Evidence(NamedTuple):
     run: Journal
     final: Final
     told: set[PartitionOffset]
-    may_return: bool
     never: bool
 
     def places(self) -> Iterator[tuple[PartitionOffset, Sent]]:
@@ -41,11 +40,15 @@ def find_losses(evidence: Evidence) -> Broken:
 
 
 def find_false_reports(evidence: Evidence) -> Broken:
-    """What was reported as lost is."""
-    if not evidence.may_return:
-        for place, value in evidence.places():
-            if place in evidence.told:
-                yield f"{place} was reported as lost, and {value} is there"
+    """What was reported as lost is, and was there: the last place of a report is one of a record."""
+    for place, value in evidence.places():
+        if place in evidence.told:
+            yield f"{place} was reported as lost, and {value} is there"
+    claimed = {place for claims in evidence.run.read.values() for place, _ in claims}
+    claimed |= set(evidence.run.acknowledged.values())
+    for partition, offset in sorted(evidence.told):
+        if (partition, offset + 1) not in evidence.told and (partition, offset) not in claimed:
+            yield f"{(partition, offset)} was reported as lost, and nobody was told of a record there"
 
 
 def find_vanished(evidence: Evidence) -> Broken:

@@ -64,7 +64,7 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
             proxy.reset_all()
             wait_for_more(replica, copied)
             load.wait_for(100)
-        lost = load.check(broker.port, may_lose=partial(reported, broker))
+        lost = load.check(broker.port, may_lose=partial(reported, broker, "load"))
         never_copied = {value for value in acknowledged if value.number >= sent[value.producer]}
         assert never_copied
         assert never_copied <= lost
@@ -83,7 +83,7 @@ def test_a_sentinel_failover_under_load(serve: Serve, redis_sentinels: Sentinels
         master = redis_sentinels.wait_for_other(old)
         wait_for_more(master, read_lengths(master))
         load.wait_for(200)
-    load.check(broker.port, may_lose=partial(reported, broker))
+    load.check(broker.port, may_lose=partial(reported, broker, "load"))
     assert epochs(broker) == [ROOM] * 2
 
 
@@ -101,7 +101,7 @@ def test_an_operators_failover_under_load(serve: Serve, redis_sentinels: Sentine
         master = redis_sentinels.failover()
         wait_for_more(master, read_lengths(master))
         load.wait_for(200)
-    load.check(broker.port, may_lose=partial(reported, broker))
+    load.check(broker.port, may_lose=partial(reported, broker, "load"))
     breaks = count_breaks(broker)
     assert breaks
     assert epochs(broker) == [ROOM * breaks] * 2

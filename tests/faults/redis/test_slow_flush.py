@@ -41,9 +41,9 @@ def test_kill_9_while_a_flush_hangs_is_told(serve: Serve, start_redis: StartRedi
             flushes.heal()
             server.start()
             load.wait_for(50)
-            if reported(broker):
+            if reported(broker, "load"):
                 break
-    assert load.check(broker.port, may_lose=partial(reported, broker))
+    assert load.check(broker.port, may_lose=partial(reported, broker, "load"))
 
 
 def count_ended(server: RedisServer) -> int:
