@@ -10,7 +10,7 @@ from faults.conftest import Flushes
 from faults.redis.conftest import LAYOUTS
 from faults.redis.load import Load, create_topic
 from faults.redis.log import reported
-from faults.redis.replicas import read_lengths, wait_for_more
+from faults.redis.replicas import read_lengths, wait_for_appends
 from redis_server import PROGRAMS, RedisServer
 
 FEW = 2  # connections that a broker may give up by the way; where calls were late it gives up one after the other
@@ -66,7 +66,7 @@ def test_kill_9_while_a_flush_hangs_loses_nothing_that_was_waited_for(
             load.wait_for(50)
             hang(server, flushes)
             load.add_writer(f"late{number}")
-            wait_for_more(server, read_lengths(server))  # written there, and flushed nowhere
+            wait_for_appends(server, read_lengths(server))  # written there, and flushed nowhere
             server.kill()
             flushes.heal()
             server.start()
