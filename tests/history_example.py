@@ -6,7 +6,7 @@ from group_history import Answer
 from history import History, Sent
 
 Log = dict[int, list[tuple[int, bytes]]]
-GONE = [(1, offset) for offset in range(40, 50)]  # what the broker reported as lost
+GONE = [(1, offset) for offset in range(31, 41)]  # what the broker reported as lost
 
 
 def write(
@@ -36,15 +36,15 @@ def commit(history: History, member: str, place: tuple[int, int], at: float, gen
 def make() -> tuple[History, Log]:
     """Two partitions, two idempotent producers and a plain one, a reader, a group whose member was replaced.
 
-    Partition 1 had a failover: 40 to 49 were reported as lost; b:4 was acknowledged there, read, and is gone.
+    Partition 1 had a failover: 31 to 40 were reported as lost; b:4 was acknowledged there, read, and is gone.
     """
     history, log = History(), {}
     write(history, log, [f"a:{number}" for number in range(5)], 0, 0, once=True)
     history.note_high_watermark("reader", 0, 41)
     write(history, log, [f"b:{number}" for number in range(5)], 1, 0, once=True)
-    history.note_high_watermark("reader", 1, 50)
+    history.note_high_watermark("reader", 1, 41)
     del log[1][4]
-    history.note_high_watermark("reader", 1, 45)  # as what was above it is gone
+    history.note_high_watermark("reader", 1, 31)  # as what was above it is gone
     write(history, log, [f"plain:{number}" for number in range(3)], 1, 100, once=False)
     log[1].append((130, b"plain:2"))  # sent again: it was not told
     history.note_read("reader", (1, 130), b"plain:2")

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
-from group_history import UNKNOWN, before, find_stale
-from journal import Commit, Journal, PartitionOffset, Sent
+from commit_rules import COMMIT_RULES
+from journal import Journal, PartitionOffset, Sent
 
 Final = Mapping[int, list[tuple[int, Sent]]]  # partition -> what is there at the end, in log order
 Broken = Iterator[str]
@@ -18,7 +19,6 @@ class Evidence(NamedTuple):
     run: Journal
     final: Final
     told: set[PartitionOffset]
-    may_return: bool
     never: bool
 
     def places(self) -> Iterator[tuple[PartitionOffset, Sent]]:
@@ -41,11 +41,15 @@ def find_losses(evidence: Evidence) -> Broken:
 
 
 def find_false_reports(evidence: Evidence) -> Broken:
-    """What was reported as lost is."""
-    if not evidence.may_return:
-        for place, value in evidence.places():
-            if place in evidence.told:
-                yield f"{place} was reported as lost, and {value} is there"
+    """What was reported as lost is, and was there: the last place of a report is one of a record."""
+    for place, value in evidence.places():
+        if place in evidence.told:
+            yield f"{place} was reported as lost, and {value} is there"
+    claimed = {place for claims in evidence.run.read.values() for place, _ in claims}
+    claimed |= set(evidence.run.acknowledged.values())
+    for partition, offset in sorted(evidence.told):
+        if (partition, offset + 1) not in evidence.told and (partition, offset) not in claimed:
+            yield f"{(partition, offset)} was reported as lost, and nobody was told of a record there"
 
 
 def find_vanished(evidence: Evidence) -> Broken:
@@ -183,50 +187,8 @@ def find_low_watermarks(evidence: Evidence) -> Broken:
                 yield f"{reader} read {above[-1]}, and was told no high watermark above {high}"
 
 
-def find_early_commits(evidence: Evidence) -> Broken:
-    """A member commits no more than it was delivered, or than its group had committed."""
-    for commit in evidence.run.commits:
-        claims = evidence.run.read[commit.member][: commit.seen]
-        delivered = max((offset + 1 for (where, offset), _ in claims if where == commit.partition), default=0)
-        earlier = [each.offset for each in _stored(evidence, commit) if before(each.answer, commit.answer)]
-        if not commit.answer.error and commit.offset > max(delivered, *earlier, 0):
-            place = (commit.partition, commit.offset)
-            yield f"{commit.member} has committed {place}, and had read up to {delivered}"
-
-
-def find_commits_back(evidence: Evidence) -> Broken:
-    """What a group committed is not taken back by a commit."""
-    for commit in evidence.run.commits:
-        for earlier in _stored(evidence, commit):
-            later = before(earlier.answer, commit.answer) and not commit.answer.error
-            if later and commit.offset < earlier.offset:
-                yield f"{commit.member} has committed {commit.offset} of {commit.partition} behind {earlier.offset}"
-
-
-def find_lost_commits(evidence: Evidence) -> Broken:
-    """A position that is told was committed, and no commit that was answered before is above it."""
-    for position in evidence.run.positions:
-        commits = [
-            each
-            for each in evidence.run.commits
-            if each.partition == position.partition and each.answer.group == position.answer.group
-        ]
-        known = {each.offset for each in commits if each.answer.error in {"", *UNKNOWN}}
-        if position.offset >= 0 and position.offset not in known:
-            yield f"{position} is what nobody has committed"
-        for each in commits:
-            over = before(each.answer, position.answer) and not each.answer.error
-            if over and position.offset < each.offset:
-                yield f"{position} does not show {each}"
-
-
-def find_unfenced(evidence: Evidence) -> Broken:
-    """Who is of an older generation than somebody was told is refused."""
-    groups: defaultdict[str, list] = defaultdict(list)
-    for answer in [*evidence.run.answers, *(commit.answer for commit in evidence.run.commits)]:
-        groups[answer.group].append(answer)
-    for answers in groups.values():
-        yield from find_stale(answers)
+def _of_commits(rule: Callable[[Journal], Broken], evidence: Evidence) -> Broken:
+    return rule(evidence.run)
 
 
 RULES: dict[str, Callable[[Evidence], Broken]] = {
@@ -243,20 +205,8 @@ RULES: dict[str, Callable[[Evidence], Broken]] = {
     "went back": find_returns,
     "skipped": find_skipped,
     "high watermark": find_low_watermarks,
-    "commit above delivered": find_early_commits,
-    "commit back": find_commits_back,
-    "commit lost": find_lost_commits,
-    "not fenced": find_unfenced,
+    **{name: partial(_of_commits, rule) for name, rule in COMMIT_RULES.items()},
 }
-
-
-def _stored(evidence: Evidence, commit: Commit) -> list[Commit]:
-    """The commits of the same group and partition that were answered well."""
-    return [
-        each
-        for each in evidence.run.commits
-        if not each.answer.error and (each.answer.group, each.partition) == (commit.answer.group, commit.partition)
-    ]
 
 
 def _group(rows: list[tuple[int, Sent]]) -> dict[Sent, set[int]]:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from group_history import Answer
@@ -50,9 +51,10 @@ def read_value(value: bytes) -> Sent:
 
 
 class Journal:
-    """Of one topic. Nothing is judged here."""
+    """Of one topic. Nothing is judged here. `clock`: monotonic seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         self.sent: dict[Sent, int] = {}  # -> partition
         self.acknowledged: dict[Sent, PartitionOffset] = {}
@@ -64,26 +66,29 @@ class Journal:
         self.answers: list[Answer] = []  # of coordinators to joins and heartbeats
         self.commits: list[Commit] = []
         self.positions: list[Position] = []
-        self.longest_wait = 0.0  # seconds between two acknowledgements, whosever they are
-        self._last_heard: float | None = None
+        self.longest_wait = 0.0  # seconds in which a partition was written to, and acknowledged nothing
+        self._waiting: dict[int, float] = {}  # partition -> the first time it was written to since its last one
 
     def note_sent(self, value: Sent, partition: int, *, once: bool) -> None:
         with self._lock:
             assert value not in self.sent
             self.sent[value] = partition
+            self._note_wait(self._waiting.setdefault(partition, self._clock()))
             if once:
                 self.once.add(value.producer)
 
     def note_acknowledged(self, value: Sent, place: PartitionOffset) -> None:
         """The offset is -1 where the answer named none."""
         with self._lock:
-            now = time.monotonic()
-            self.longest_wait = max(self.longest_wait, now - (self._last_heard or now))
-            self._last_heard = now
+            if (since := self._waiting.pop(place[0], None)) is not None:
+                self._note_wait(since)
             if value in self.acknowledged:
                 self.acknowledged_again.append((value, place))
             else:
                 self.acknowledged[value] = place
+
+    def _note_wait(self, since: float) -> None:
+        self.longest_wait = max(self.longest_wait, self._clock() - since)
 
     def note_refused(self, value: Sent, error: str) -> None:
         with self._lock:

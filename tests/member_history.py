@@ -1,12 +1,16 @@
 """The reports of a scene's members: who had which partition when, and what it read and committed."""
 
 import bisect
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from commit_rules import COMMIT_RULES
 from compat.group_scene import MemberProcess, Scene
+from group_history import Answer
+from journal import Journal
 
 EVER = float("inf")
 
@@ -27,8 +31,9 @@ def check_members(scene: Scene, *, expired: Sequence[MemberProcess] = ()) -> Non
     """Hold what the members told against G1, G3 and G4 of a group: raises AssertionError with what was broken.
 
     No partition has two owners at a time; a member reads only what it has, without a gap, from where the group was; it
-    commits no more than it read; and what was committed is never taken back. `expired`: members that may have been
-    taken for dead while they lived: what they believed to have meanwhile was somebody else's.
+    commits no more than it read, or than the group had committed; and what was committed is never taken back, nor
+    forgotten. `expired`: members that may have been taken for dead while they lived: what they believed to have
+    meanwhile was somebody else's.
     """
     broken: list[str] = []
     stays: list[Stay] = []
@@ -40,7 +45,8 @@ def check_members(scene: Scene, *, expired: Sequence[MemberProcess] = ()) -> Non
     for partition, offset in sorted(scene.sent):
         sent[partition].append(offset)
     broken += _misread(stays, sent)
-    broken += _miscommitted(stays)
+    journal = _journal(scene)
+    broken += [f"{rule}: {words}" for rule, check in COMMIT_RULES.items() for words in check(journal)]
     assert not broken, f"{len(broken)} rules broken:\n" + "\n".join([*broken[:20], scene.explain()])
 
 
@@ -110,13 +116,40 @@ def _misread(stays: list[Stay], sent: dict[int, list[int]]) -> Iterable[str]:
             yield f"{stay.member} begins {stay.partition} at {offsets[0]}, but {max(behind)} was committed"
 
 
-def _miscommitted(stays: list[Stay]) -> Iterable[str]:
-    for stay in stays:
-        if not stay.reads:
-            continue
-        for at, offset in stay.commits:
-            position = 1 + max((read for when, read in stay.reads if when <= at), default=-1)
-            if offset > position > 0:
-                yield f"{stay.member} has committed {offset} of {stay.partition}, having read up to {position}"
-        if [offset for _, offset in stay.commits] != sorted(offset for _, offset in stay.commits):
-            yield f"{stay.member} goes back in its commits of {stay.partition}"
+def _journal(scene: Scene) -> Journal:
+    """What the members committed, and what the group was told to have committed."""
+    journal = Journal()
+    for number, one in enumerate(scene.members):
+        _note_commits(journal, scene.group, one, f"{number} ({one.client})")
+    for begun, received, positions in scene.positions:
+        for place in positions.items():
+            journal.note_position(place, Answer(scene.group, "", "fetch", begun, received))
+    return journal
+
+
+def _note_commits(journal: Journal, group: str, one: MemberProcess, name: str) -> None:
+    """A commit began after the line before it about its partition.
+
+    Of one that was refused, or of which the member did not live to tell, nobody knows: it may have been stored, up to
+    what the member had read.
+    """
+    read: dict[int, int] = {}  # partition -> the offset after the last
+    heard: defaultdict[int, float] = defaultdict(float)  # partition -> when it told something of it
+
+    def note(offsets: dict[int, int], at: float, error: str = "") -> None:
+        for partition, offset in offsets.items():
+            answer = Answer(group, "", "commit", math.nextafter(heard[partition], EVER), at, error)
+            journal.note_commit(name, (partition, offset), journal.count_read(name), answer)
+
+    for at, line in zip(one.times, list(one.said), strict=False):
+        committed = {int(partition): offset for partition, offset in line.get("committed", {}).items()}
+        note(committed, at)
+        if "refused" in line:
+            note(read, at, "REQUEST_TIMED_OUT")
+        if "read" in line:
+            partition, offset = line["read"]
+            journal.note_read(name, (partition, offset), b"scene:%d" % offset)
+            read[partition] = offset + 1
+            heard[partition] = at
+        heard |= dict.fromkeys([*committed, *line.get("assigned", ())], at)
+    note(read, one.ended_at, "REQUEST_TIMED_OUT")

@@ -76,10 +76,11 @@ class RandomHistory:
         self.history.note_position(place, say("fetch", self.time + 1))
 
     def fail_over(self) -> None:
-        """The end of one partition is gone and reported; offsets go on behind it."""
+        """The end of one partition is gone; reported is what somebody was told of; offsets go on behind it."""
         partition = self.random.choice(list(self.log))
         start = self.random.randint(0, self.ends[partition])
-        end = self.ends[partition]
+        claims = [*self.history.acknowledged.values(), *(place for place, _ in self.history.read["reader"])]
+        end = max((offset + 1 for where, offset in claims if where == partition), default=0)
         placeless = {value for value, place in self.history.acknowledged.items() if place[1] < 0}
         if any(offset >= start and _sent(value) in placeless for offset, value in self.log[partition]):
             return  # what has no place cannot be reported

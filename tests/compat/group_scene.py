@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from broker_process import BrokerProcess
@@ -119,6 +119,8 @@ class Scene:
         self.group = f"group-of-{topic}"
         self.members: list[MemberProcess] = []
         self.sent: set[tuple[int, int]] = set()
+        # When the group's committed offsets were asked for and told (monotonic), and they: by partition.
+        self.positions: list[tuple[float, float, dict[int, int]]] = []
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for done in admin.create_topics([NewTopic(topic, PARTITIONS)]).values():
             done.result(PATIENCE)
@@ -193,6 +195,15 @@ class Scene:
         ends = {partition: 1 + max(o for p, o in self.sent if p == partition) for partition, _ in self.sent}
         self.wait(lambda: all(self.committed.get(partition) == end for partition, end in ends.items()))
         assert set(self.read) == self.sent
+        self._note_positions()
+
+    def _note_positions(self) -> None:
+        admin, begun = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}), time.monotonic()
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self.group)], request_timeout=PATIENCE)
+        found = asked[self.group].result(PATIENCE)
+        told = {each.partition: each.offset for each in found.topic_partitions}
+        nothing = {partition: -1 for partition, _ in self.sent}
+        self.positions.append((begun, time.monotonic(), nothing | told))
 
     @property
     def read(self) -> list[tuple[int, int]]:

@@ -1,16 +1,22 @@
 """A process whose wall clock is moved while it runs."""
 
+import asyncio
 import struct
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 
+from broker_process import BrokerProcess
+from kafka_server import make_batch, run
+from raw_connection import connect, find_leaders
 from requirement import require
 
 HOUR = 3_600_000  # ms
+_PARTITIONS = 6  # of the topic that tells the time: each broker leads some
 
 
 def build_library(directory: Path) -> Path:
@@ -53,3 +59,28 @@ class Clock:
             enough.set()
             thread.join(60)
             self.shift(0)
+
+
+def read_wall(broker: BrokerProcess) -> int:
+    """The broker's time in ms, as it stamps records."""
+    told: list[int] = []
+
+    async def ask() -> None:
+        async with connect(broker.port) as client:
+            await client.create("times", _PARTITIONS, message_timestamp_type="LogAppendTime")
+            while broker.port not in (leaders := await find_leaders(client, "times")):
+                await asyncio.sleep(0.02)
+            row = await client.produce("times", make_batch(b"now"), index=leaders.index(broker.port))
+            assert row["error_code"] == 0, row
+            told.append(row["log_append_time_ms"])
+
+    run(ask)
+    return told[0]
+
+
+def wait_for_strobe(broker: BrokerProcess) -> None:
+    """Until two times that it tells are further apart than they can be, in steps of hours."""
+    times, deadline = [read_wall(broker)], time.monotonic() + 240
+    while max(times) - min(times) <= HOUR:
+        assert time.monotonic() < deadline, times
+        times.append(read_wall(broker))

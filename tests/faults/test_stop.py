@@ -17,7 +17,7 @@ from kafka_server import make_batch, run
 from raw_connection import connect, read_log
 
 
-class Load(threading.Thread):
+class Sender(threading.Thread):
     """An idempotent producer that writes numbers to one topic until it is told that it is enough."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -74,27 +74,27 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
         yield running
 
 
-def check_log(broker: BrokerProcess, load: Load) -> None:
+def check_log(broker: BrokerProcess, sender: Sender) -> None:
     async def scenario() -> None:
         async with connect(broker.port) as client:
             found = await read_log(client, "t")
-        note_numbers(range(load.acknowledged), [int(value) for value in found])
-        assert found == [b"%d" % number for number in range(load.sent)]
+        note_numbers(range(sender.acknowledged), [int(value) for value in found])
+        assert found == [b"%d" % number for number in range(sender.sent)]
 
     run(scenario)
 
 
 def test_sigterm_under_load_keeps_every_record(broker: BrokerProcess) -> None:
-    load = Load(broker.bootstrap, "t")
-    load.start()
+    sender = Sender(broker.bootstrap, "t")
+    sender.start()
     for _ in range(3):
-        load.wait_for(500)
+        sender.wait_for(500)
         assert broker.stop() == 0
         assert (Path(broker.store.removeprefix("file:")) / "checkpoint").exists()  # a clean stop, no recovery after it
         broker.start()
-    load.wait_for(500)
-    load.finish()
-    check_log(broker, load)
+    sender.wait_for(500)
+    sender.finish()
+    check_log(broker, sender)
     assert "Traceback" not in "".join(broker.log)
 
 
@@ -156,13 +156,13 @@ def test_sigterm_finishes_what_is_under_way_and_a_second_one_does_not(tmp_path: 
 
 def test_sigstop_is_a_pause(broker: BrokerProcess) -> None:
     """Clients time out, connect again and send again; when the broker wakes it has both, and keeps one."""
-    load = Load(broker.bootstrap, "t")
-    load.start()
+    sender = Sender(broker.bootstrap, "t")
+    sender.start()
     for _ in range(2):
-        load.wait_for(300)
+        sender.wait_for(300)
         broker.pause()
         time.sleep(1.5)  # longer than the producer's socket.timeout.ms: this is the fault, nothing is waited for
         broker.resume()
-    load.wait_for(300)
-    load.finish()
-    check_log(broker, load)
+    sender.wait_for(300)
+    sender.finish()
+    check_log(broker, sender)

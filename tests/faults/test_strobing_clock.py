@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
-from faults.clock import HOUR, Clock
+from faults.clock import HOUR, Clock, read_wall, wait_for_strobe
 from faults.redis.load import Load, create_topic
 from kafka_server import make_batch, run
 from raw_connection import connect, find_leaders, read_places
@@ -55,9 +55,11 @@ def test_retention_keeps_what_is_young(
         settings.append(f"storage.layout={layout}")
     with BrokerProcess(tmp_path / "data", *settings, store=url, before=clock.before) as broker:
         with clock.strobing(0, AHEAD):
+            wait_for_strobe(broker)
             run(partial(look, "one"))
             run(partial(look, "two"))
         clock.shift(AHEAD)
+        assert abs(read_wall(broker) - time.time() * 1000 - AHEAD) < HOUR / 2
         run(partial(look, "three"))
 
 
@@ -82,6 +84,8 @@ def test_leases_do_not_stand_on_it(start_redis: Callable[..., RedisServer], cloc
         run(find)
         load = Load(",".join(broker.bootstrap for broker in brokers), partitions=PARTITIONS)
         with load.running(), clock.strobing(0, AHEAD, -HOUR):
+            for broker in brokers:
+                wait_for_strobe(broker)
             load.wait_for(200)
             deadline = time.monotonic() + 6  # two leases: this is the fault, nothing is waited for
             while time.monotonic() < deadline:

@@ -10,8 +10,8 @@ from member_history import EVER, check_members
 Said = list[tuple[float, dict[str, Any]]]
 
 
-def play(*members: Said, ended: tuple[float, ...] = ()) -> Any:
-    """A scene with ten records in partition 0, and members that said this."""
+def play(*members: Said, ended: tuple[float, ...] = (), found: int | None = None) -> Any:
+    """A scene with ten records in partition 0, and members that said this. `found`: what is committed at the end."""
     ends = [*ended, *[EVER] * len(members)]
     told = [
         SimpleNamespace(
@@ -19,7 +19,9 @@ def play(*members: Said, ended: tuple[float, ...] = ()) -> Any:
         )
         for number, (said, end) in enumerate(zip(members, ends, strict=False))
     ]
-    return SimpleNamespace(members=told, sent={(0, offset) for offset in range(10)}, explain=lambda: "")
+    positions = [] if found is None else [(20.0, 21.0, {0: found})]
+    sent = {(0, offset) for offset in range(10)}
+    return SimpleNamespace(members=told, sent=sent, group="g", positions=positions, explain=lambda: "")
 
 
 def reads(at: float, *offsets: int) -> Said:
@@ -33,8 +35,26 @@ SECOND: Said = [(5, ASSIGNED), *reads(6, 3, 4), (7, {"committed": {"0": 5}})]
 
 
 def test_a_good_history_is_good() -> None:
-    check_members(play(FIRST, SECOND))
+    check_members(play(FIRST, SECOND, found=5))
     check_members(play(FIRST[:-1], SECOND, ended=(4.5,)))  # it was killed
+    check_members(play(FIRST, [(5, ASSIGNED), (6, {"committed": {"0": 3}})], found=3))  # where the group was
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        [(1, ASSIGNED), *reads(2, 0, 1, 2, 3, 4), (3, {"refused": "_TIMED_OUT"}), (4, REVOKED)],
+        [(1, ASSIGNED), *reads(2, 0, 1, 2, 3, 4)],  # killed before it was answered
+    ],
+)
+def test_a_commit_of_which_nobody_knows_may_have_been_stored(first: Said) -> None:
+    check_members(play(first, [(5, ASSIGNED), (6, {"committed": {"0": 5}})], ended=(4.5,), found=5))
+
+
+@pytest.mark.parametrize(("found", "rule"), [(3, "does not show 5"), (-1, "does not show 5"), (6, "nobody has")])
+def test_a_position_that_the_group_does_not_have_is_found(found: int, rule: str) -> None:
+    with pytest.raises(AssertionError, match=f"commit lost: .*{rule}"):
+        check_members(play(FIRST, SECOND, found=found))
 
 
 @pytest.mark.parametrize(
@@ -45,8 +65,11 @@ def test_a_good_history_is_good() -> None:
         ([(5, ASSIGNED), *reads(6, 3, 5)], "gaps"),
         ([(5, ASSIGNED), *reads(6, 4, 5)], "nobody has read 3"),
         ([(5, ASSIGNED), *reads(6, 2, 3)], "but 3 was committed"),
-        ([*SECOND, (8, {"committed": {"0": 6}})], "having read up to 5"),
-        ([*SECOND, (8, {"committed": {"0": 4}})], "goes back"),
+        ([*SECOND, (8, {"committed": {"0": 6}})], "had read up to 5"),
+        ([(5, ASSIGNED), (6, {"committed": {"0": 4}})], "had read up to 0"),
+        ([(5, ASSIGNED), (5.5, {"committed": {"0": 5}}), *reads(6, 3, 4)], "had read up to 0"),
+        ([*SECOND, (8, {"committed": {"0": 4}})], "behind 5"),
+        ([(5, ASSIGNED), (6, {"committed": {"0": 2}})], "behind 3"),
         ([*SECOND, (8, {"committed": {"1": 4}})], "commits 4 of 1"),
     ],
 )

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
+from faults.full_disk import fill, make_room
 from faults.redis.log import wait_for_line
-from faults.test_full_disk import fill, make_room
 from kafka_server import JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, RawClient, error_of
 from raw_connection import connect
 from redis_server import free_port

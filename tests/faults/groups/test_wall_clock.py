@@ -8,8 +8,8 @@ import pytest
 
 from broker_process import BrokerProcess
 from compat.group_scene import play
-from faults.clock import HOUR, Clock
-from kafka_server import OFFSET_COMMIT, OFFSET_FETCH, make_batch, run
+from faults.clock import HOUR, Clock, read_wall
+from kafka_server import OFFSET_COMMIT, OFFSET_FETCH, run
 from member_history import check_members
 from raw_connection import connect
 
@@ -28,19 +28,6 @@ def url(request: pytest.FixtureRequest) -> str | None:
     return request.getfixturevalue("redis_server").url if request.param == "redis" else None
 
 
-def wall(broker: BrokerProcess) -> int:
-    """The broker's time, as it stamps records."""
-    told: list[int] = []
-
-    async def ask() -> None:
-        async with connect(broker.port) as client:
-            await client.create("times", message_timestamp_type="LogAppendTime")
-            told.append((await client.produce("times", make_batch(b"now")))["log_append_time_ms"])
-
-    run(ask)
-    return told[0]
-
-
 def test_a_group_does_not_notice(
     serve: Callable[..., BrokerProcess], url: str | None, topic: str, clock: Clock
 ) -> None:
@@ -53,7 +40,7 @@ def test_a_group_does_not_notice(
             scene.wait_read()
             before = first.changes, second.changes
             clock.shift(shift)
-            assert abs(wall(broker) - time.time() * 1000 - shift) < HOUR / 2
+            assert abs(read_wall(broker) - time.time() * 1000 - shift) < HOUR / 2
             scene.send()
             scene.wait_read()
             assert (first.changes, second.changes) == before, scene.explain()
@@ -99,5 +86,5 @@ def test_commits_of_nobody_stay(serve: Callable[..., BrokerProcess], url: str | 
 
     run(prepare)
     clock.shift(2 * HOUR)
-    assert abs(wall(broker) - time.time() * 1000 - 2 * HOUR) < HOUR / 2
+    assert abs(read_wall(broker) - time.time() * 1000 - 2 * HOUR) < HOUR / 2
     run(see)

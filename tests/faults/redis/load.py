@@ -250,16 +250,13 @@ class Load:
                 self.reader.enough.set()
                 self.reader.join(120)
 
-    def check(
-        self, port: int, may_lose: Callable[[], Iterable[PartitionOffset]] = tuple, *, may_return: bool = False
-    ) -> set[Sent]:
+    def check(self, port: int, may_lose: Callable[[], Iterable[PartitionOffset]] = tuple) -> set[Sent]:
         """The history against what the broker on this port has; nothing was refused. Returns what was lost.
 
         `may_lose`: places that it has told to be lost; asked when all is read, as it tells before it answers.
-        `may_return`: as in `History.check`.
         """
         assert not self.history.refused, list(self.history.refused.items())[:3]
         log = read_log(port, self.topic)
-        lost = self.history.check(log, may_lose=may_lose(), may_return=may_return)
+        lost = self.history.check(log, may_lose=may_lose())
         assert not self.reader.errors, self.reader.errors[:3]
         return lost

@@ -6,8 +6,6 @@ import time
 from broker_process import BrokerProcess
 from history import PartitionOffset
 
-LOST = re.compile(r":(\d+): records were lost: offsets (\d+) to (\d+)")
-
 
 def wait_for_line(broker: BrokerProcess, words: str, times: int = 1, within: float = 240.0) -> str:
     """Until so many lines of its log have these words; returns the last of them."""
@@ -18,10 +16,11 @@ def wait_for_line(broker: BrokerProcess, words: str, times: int = 1, within: flo
     return found[times - 1]
 
 
-def reported(broker: BrokerProcess) -> set[PartitionOffset]:
-    """Every place that the broker's log tells to be lost."""
+def reported(broker: BrokerProcess, topic: str) -> set[PartitionOffset]:
+    """Every place of the topic that the broker's log tells to be lost."""
+    lost = re.compile(rf"(?<![\w.-]){re.escape(topic)}:(\d+): records were lost: offsets (\d+) to (\d+)")
     places: set[PartitionOffset] = set()
     for line in broker.log:
-        for partition, first, last in LOST.findall(line):
+        for partition, first, last in lost.findall(line):
             places |= {(int(partition), offset) for offset in range(int(first), int(last) + 1)}
     return places

@@ -39,7 +39,7 @@ class Records:
         The broker that coordinates the groups lives, and knows what it has acknowledged.
         """
         assert "t:0: records were lost" in wait_for_line(self.broker, "records were lost")
-        told, places = reported(self.broker), {(0, offset) for offset, _ in self.places}
+        told, places = reported(self.broker, "t"), {(0, offset) for offset, _ in self.places}
         assert told >= places
         assert max(told) == max(places)
         run(self._look)

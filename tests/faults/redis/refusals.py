@@ -13,7 +13,7 @@ def refusals(server: RedisServer, *codes: str) -> int:
 
 
 def wait_for_more(count: Callable[[], int], since: int, otherwise: str) -> int:
-    """Until what is counted is more than `since`; returns how much it is. Fails with `otherwise` after 90 s."""
+    """Until what is counted is more than `since`; returns its count. `otherwise`: said where that takes too long."""
     deadline = time.monotonic() + 240
     while (found := count()) <= since:
         assert time.monotonic() < deadline, otherwise

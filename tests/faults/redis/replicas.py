@@ -1,7 +1,6 @@
 """Replicas, and waiting for what they have."""
 
-import time
-
+from faults.redis.refusals import wait_for_more
 from redis_server import RedisServer
 
 Lengths = list[int]  # of the topic's streams, by partition
@@ -18,9 +17,10 @@ def read_lengths(server: RedisServer, partitions: int = 2) -> Lengths:
     return [server.call("XLEN", f"korvet:load:{index}") for index in range(partitions)]
 
 
-def wait_for_more(server: RedisServer, before: Lengths, within: float = 240.0) -> None:
+def wait_for_appends(server: RedisServer, before: Lengths) -> None:
     """Until every partition has more there than `before`."""
-    deadline = time.monotonic() + within
-    while any(now <= then for now, then in zip(read_lengths(server, len(before)), before, strict=True)):
-        assert time.monotonic() < deadline, f"nothing is written to the server at port {server.port}"
-        time.sleep(0.005)
+
+    def count_least() -> int:
+        return min(now - then for now, then in zip(read_lengths(server, len(before)), before, strict=True))
+
+    wait_for_more(count_least, 0, f"nothing is written to the server at port {server.port}")

@@ -9,7 +9,8 @@ import pytest
 from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
 from faults.redis.proxy import RedisProxy
-from faults.redis.replicas import attach
+from faults.redis.refusals import wait_for_more
+from faults.redis.replicas import attach, read_lengths
 from kafka_server import run
 from raw_connection import connect, find_leaders
 from redis_server import RedisServer
@@ -19,6 +20,7 @@ StartRedis = Callable[..., RedisServer]
 # Dead after a second and a half of silence: the machine that runs this may be slow, and a false alarm is no error.
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
 PARTITIONS = 6
+APPEND = b"EXEC"  # the end of one
 ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "2"))
 # Seconds: shorter than a broker's session and a call; longer than the session; longer than clients and calls wait.
 PAUSES = (1, 5, 40)
@@ -48,32 +50,42 @@ def wait_for_leaders(asked: BrokerProcess, expected: list[BrokerProcess]) -> Non
         time.sleep(0.02)
 
 
-@pytest.fixture
-def brokers(serve: Serve, redis_server: RedisServer) -> list[BrokerProcess]:
+def serve_three(serve: Serve, *urls: str) -> list[BrokerProcess]:
     """Three brokers that share the partitions of the topic `load`."""
-    found = [serve(redis_server.url, *QUICK) for _ in range(3)]
+    found = [serve(url, *QUICK) for url in urls]
     create_topic(found[0].bootstrap, "load", PARTITIONS)
     for broker in found:
         wait_for_leaders(broker, found)
     return found
 
 
-def test_a_broker_that_slept_too_long_leads_no_more(brokers: list[BrokerProcess]) -> None:
-    """F12: what it still had to write when it fell asleep is refused; then it takes its part again."""
-    sleeper, others = brokers[0], brokers[1:]
-    load = Load(bootstrap(brokers), partitions=PARTITIONS)
-    with load.running():
-        load.wait_for(100)
-        sleeper.pause()
-        for other in others:
-            wait_for_leaders(other, others)
-        load.wait_for(100)
-        sleeper.resume()
-        wait_for_leaders(others[0], brokers)
-        load.wait_for(100)
-    for broker in brokers:
-        wait_for_leaders(broker, brokers)
-    assert load.check(brokers[0].port) == set()
+@pytest.fixture
+def brokers(serve: Serve, redis_server: RedisServer) -> list[BrokerProcess]:
+    return serve_three(serve, *[redis_server.url] * 3)
+
+
+def test_a_broker_that_slept_too_long_leads_no_more(serve: Serve, redis_server: RedisServer) -> None:
+    """F12: what it had sent when it fell asleep comes when others lead, and is refused; then it takes its part."""
+    with RedisProxy(redis_server.port) as link:
+        brokers = serve_three(serve, link.url, redis_server.url, redis_server.url)
+        sleeper, others = brokers[0], brokers[1:]
+        load = Load(bootstrap(brokers), partitions=PARTITIONS)
+        with load.running():
+            load.wait_for(100)
+            link.hold()
+            wait_for_more(lambda: link.trace.count(APPEND), link.trace.count(APPEND), "it appends nothing")
+            sleeper.pause()
+            for other in others:
+                wait_for_leaders(other, others)
+            load.wait_for(100)
+            link.release()
+            load.wait_for(100)
+            sleeper.resume()
+            wait_for_leaders(others[0], brokers)
+            load.wait_for(100)
+        for broker in brokers:
+            wait_for_leaders(broker, brokers)
+        assert load.check(brokers[0].port) == set()
 
 
 def test_redis_stands_still(brokers: list[BrokerProcess], redis_server: RedisServer) -> None:
@@ -147,11 +159,13 @@ def test_two_masters_at_once(serve: Serve, start_redis: StartRedis) -> None:
             load.wait_for(100)
             link.hold()
             new.promote()
+            stored = sum(read_lengths(old, PARTITIONS))
             moved.target = new.port
             moved.reset_all()
             wait_for_leaders(fresh, [fresh])
             wait_for_leaders(stale, [stale])
             load.wait_for(50)  # the stale one keeps those who ask it waiting, ten seconds each time
+            wait_for_more(lambda: sum(read_lengths(old, PARTITIONS)), stored, "the old master takes nothing any more")
             old.kill()
             cut_off.target = new.port
             cut_off.reset_all()

@@ -121,12 +121,23 @@ async def read_errors(client: RawClient, places: list[tuple[int, bytes]]) -> set
     return found
 
 
-def test_an_empty_replica_takes_the_masters_place(serve: Serve, start_redis: StartRedis) -> None:
-    """F21."""
-    master, empty = (start_redis(appendonly="yes") for _ in range(2))
-    with RedisProxy(master.port) as proxy:
+@pytest.mark.parametrize("copied", [True, False])
+def test_an_empty_replica_takes_the_masters_place(serve: Serve, start_redis: StartRedis, copied: bool) -> None:
+    """F21: it followed to the end, and its data are gone; or its first copy of them stands still."""
+    master, empty = (start_redis(appendonly="yes", replica_read_only="no") for _ in range(2))
+    with RedisProxy(master.port, frames=False) as link, RedisProxy(master.port) as proxy:
+        if not copied:
+            link.hold()
+        empty.call("REPLICAOF", "127.0.0.1", link.port)
         records = Records(serve(proxy.url))
+        if copied:
+            empty.wait_for_stream(master)
+            link.hold()
+            assert empty.call("DBSIZE") > 0
+            empty.call("FLUSHALL")
+        assert (empty.info("replication")["role"], empty.call("DBSIZE")) == ("slave", 0)
         master.kill()
+        empty.promote()
         proxy.target = empty.port
         proxy.reset_all()
         records.check()

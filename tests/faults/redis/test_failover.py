@@ -7,7 +7,8 @@ from broker_process import BrokerProcess
 from faults.redis.load import Load, create_topic
 from faults.redis.log import reported
 from faults.redis.proxy import RedisProxy
-from faults.redis.replicas import attach, read_lengths, wait_for_more
+from faults.redis.records import ROOM
+from faults.redis.replicas import attach, read_lengths, wait_for_appends
 from kafka_server import METADATA, run
 from raw_connection import connect
 from redis_sentinels import Sentinels
@@ -15,8 +16,6 @@ from redis_server import RedisServer
 
 Serve = Callable[..., BrokerProcess]
 StartRedis = Callable[..., RedisServer]
-
-ROOM = 1000  # epochs left out when a history breaks (core/broker.py)
 
 
 def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis) -> None:
@@ -31,14 +30,14 @@ def test_two_copies_survive_a_stalled_link(serve: Serve, start_redis: StartRedis
             load.wait_for(100)
             link.hold()
             load.add_writer("late")
-            wait_for_more(master, read_lengths(replica))  # written there, and to nobody else
+            wait_for_appends(master, read_lengths(replica))  # written there, and to nobody else
             master.kill()
             replica.promote()
             spare.follow(replica)
             copied = read_lengths(replica)
             proxy.target = replica.port
             proxy.reset_all()
-            wait_for_more(replica, copied)
+            wait_for_appends(replica, copied)
             load.wait_for(100)
         assert load.check(broker.port) == set()
 
@@ -62,9 +61,9 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
             copied = read_lengths(replica)
             proxy.target = replica.port
             proxy.reset_all()
-            wait_for_more(replica, copied)
+            wait_for_appends(replica, copied)
             load.wait_for(100)
-        lost = load.check(broker.port, may_lose=partial(reported, broker))
+        lost = load.check(broker.port, may_lose=partial(reported, broker, "load"))
         never_copied = {value for value in acknowledged if value.number >= sent[value.producer]}
         assert never_copied
         assert never_copied <= lost
@@ -81,9 +80,9 @@ def test_a_sentinel_failover_under_load(serve: Serve, redis_sentinels: Sentinels
         old = redis_sentinels.master
         old.kill()
         master = redis_sentinels.wait_for_other(old)
-        wait_for_more(master, read_lengths(master))
+        wait_for_appends(master, read_lengths(master))
         load.wait_for(200)
-    load.check(broker.port, may_lose=partial(reported, broker))
+    load.check(broker.port, may_lose=partial(reported, broker, "load"))
     assert epochs(broker) == [ROOM] * 2
 
 
@@ -99,9 +98,9 @@ def test_an_operators_failover_under_load(serve: Serve, redis_sentinels: Sentine
     with load.running():
         load.wait_for(100)
         master = redis_sentinels.failover()
-        wait_for_more(master, read_lengths(master))
+        wait_for_appends(master, read_lengths(master))
         load.wait_for(200)
-    load.check(broker.port, may_lose=partial(reported, broker))
+    load.check(broker.port, may_lose=partial(reported, broker, "load"))
     breaks = count_breaks(broker)
     assert breaks
     assert epochs(broker) == [ROOM * breaks] * 2
