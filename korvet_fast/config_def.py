@@ -345,7 +345,7 @@ SETTINGS = _table(
         "max.connection.creation.rate",
         Kind.INT,
         2_000,
-        "New connections a second; more have to wait, and addresses that made a tenth of them are refused.",
+        "New connections a second; more wait, behind all others those of an address that made a tenth of them.",
         1,
     ),
     Setting(

@@ -20,7 +20,7 @@ class Limits(NamedTuple):
 
 
 class ServerLimits(NamedTuple):
-    """Limits of all connections together. Above `rate`, newcomers wait, or are refused (`ConnectionRate`)."""
+    """Limits of all connections together. Above `rate`, newcomers wait (`ConnectionRate`)."""
 
     connections: int = 10_000  # max.connections
     per_ip: int = 10_000  # max.connections.per.ip

@@ -43,27 +43,27 @@ class ConnectionRateLimiter:
 
 
 class ConnectionRate:
-    """Limits new connections to `rate` a second in all. Where that is reached, an address that had its share is refused
-    instead of keeping the others waiting.
+    """Limits new connections to `rate` a second in all. Where that is reached, an address that has had its share waits
+    aside, and keeps no other waiting.
     """
 
     def __init__(self, rate: int) -> None:
         self.limit = rate
         self.of: OrderedDict[str, ConnectionRateLimiter] = OrderedDict()  # by address; lately seen ones come last
-        self._all = ConnectionRateLimiter(rate)
+        self.all = ConnectionRateLimiter(rate)
         self._share = max(1, rate // _SHARES)
 
     def enter(self, address: str, now: float) -> float | None:
-        """Seconds that a connection made at time `now` has to wait; None: it is refused."""
+        """Seconds that a connection made at time `now` has to wait; None: aside, until `all` has room."""
         own = self.of.setdefault(address, ConnectionRateLimiter(self._share))
         self.of.move_to_end(address)
         if len(self.of) > MOST_ADDRESSES:
             self.of.popitem(last=False)
         if own.find_wait(now) <= 0:
             own.enter(now)
-        elif self._all.find_wait(now) > 0:
+        elif self.all.find_wait(now) > 0:
             return None
-        return self._all.enter(now)
+        return self.all.enter(now)
 
 
 class ConnectionQuota(Generic[C]):

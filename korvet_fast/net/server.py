@@ -4,6 +4,8 @@ import asyncio
 import errno
 import logging
 import socket
+from collections import deque
+from typing import NamedTuple
 
 from korvet_fast.core.fair_queue import FairQueue
 from korvet_fast.net.busy_poll import BusyPoll
@@ -21,6 +23,16 @@ log = logging.getLogger(__name__)
 
 RELIEF = 0.25  # seconds between two attempts to free memory while it is short
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+ASIDE = 2  # seconds that newcomers wait aside, about: more of them are refused
+
+
+class Newcomer(NamedTuple):
+    """A connection that was accepted and is not served yet."""
+
+    sock: socket.socket
+    ip: str
+    dialect: Dialect
+    certificates: Certificates | None
 
 
 class Server:
@@ -29,6 +41,7 @@ class Server:
     def __init__(self, server_limits: ServerLimits, limits: Limits) -> None:
         self._loop = asyncio.get_running_loop()
         self._limits = limits
+        self._most = server_limits.connections
         self._log = RateLimitedLog(self._loop.time)
         self.pool = Pool(server_limits.pool, self._relieve)
         self._relieving = False
@@ -46,6 +59,8 @@ class Server:
         self._quota: ConnectionQuota[Connection] = ConnectionQuota(server_limits.connections, server_limits.per_ip)
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
         self._rate = ConnectionRate(server_limits.rate)
+        self._aside: deque[Newcomer] = deque()  # of addresses that have had their share of the rate
+        self._letting_in: asyncio.Task[None] | None = None
         self._empty = asyncio.Event()
         self._empty.set()
         self._every = max(0.02, min(limits.idle, limits.frame, limits.stalled, 10.0) / 10)
@@ -61,11 +76,13 @@ class Server:
 
     async def drain(self, grace: float) -> None:
         """Stop accepting, give requests under way `grace` seconds, close every connection."""
-        for task in self._accepting:
+        ending = [*self._accepting, *([self._letting_in] if self._letting_in is not None else [])]
+        for task in ending:
             task.cancel()
-        await asyncio.gather(*self._accepting, return_exceptions=True)
-        for listener in self._accepting.values():
+        await asyncio.gather(*ending, return_exceptions=True)
+        for listener in (*self._accepting.values(), *(newcomer.sock for newcomer in self._aside)):
             listener.close()
+        self._aside.clear()
         for connection in list(self.connections):
             connection.drain()
         try:
@@ -88,29 +105,54 @@ class Server:
                 # Most errors concern one connection; without descriptors none can be accepted for a while.
                 await asyncio.sleep(0.1 if error.errno in OUT_OF_RESOURCES else 0)
                 continue
-            ip = str(peer[0])
-            try:
-                if await self._wait_for_turn(ip) and self._may_enter(ip):
-                    await self._serve(newcomer, ip, dialect, certificates)
-                else:
-                    newcomer.close()
-            except Exception as error:  # noqa: BLE001  a bug of ours must not keep every later client out
-                newcomer.close()
-                self._log.error("accept", f"cannot serve a connection of {ip}: {error}", error)
-            except asyncio.CancelledError:
-                newcomer.close()
-                raise
+            await self._receive(Newcomer(newcomer, str(peer[0]), dialect, certificates))
 
-    async def _wait_for_turn(self, ip: str) -> bool:
-        """Wait as the rate of new connections asks for. False: this one is refused, so that no other waits for it."""
-        wait = self._rate.enter(find_address(ip), self._loop.time())
+    async def _receive(self, newcomer: Newcomer) -> None:
+        """Let a newcomer in as the rate allows, or have it wait aside."""
+        wait = self._rate.enter(find_address(newcomer.ip), self._loop.time())
         if wait is None:
+            self._set_aside(newcomer)
+            await asyncio.sleep(0)  # where many connect at once, accepting the next one would not wait
+            return
+        try:
+            if wait > 0:
+                await asyncio.sleep(wait)
+        except asyncio.CancelledError:
+            newcomer.sock.close()
+            raise
+        await self._let_in(newcomer)
+
+    def _set_aside(self, newcomer: Newcomer) -> None:
+        """Have it wait where it keeps no other waiting, or refuse it if too many do."""
+        places = self._most - len(self.connections)  # each has a descriptor
+        if len(self._aside) >= min(ASIDE * self._rate.limit, places):
+            newcomer.sock.close()
             reached = f"max.connection.creation.rate={self._rate.limit} is reached"
-            self._log.warn("rate", f"refused a connection of {ip}: {reached}, and this address has had its share")
-            return False
-        if wait > 0:
-            await asyncio.sleep(wait)
-        return True
+            self._log.warn("rate", f"refused a connection of {newcomer.ip}: {reached}, and too many wait")
+            return
+        self._aside.append(newcomer)
+        if self._letting_in is None or self._letting_in.done():
+            self._letting_in = self._loop.create_task(self._let_in_aside())
+
+    async def _let_in_aside(self) -> None:
+        while self._aside:
+            if (wait := self._rate.all.find_wait(self._loop.time())) > 0:
+                await asyncio.sleep(wait)
+            else:
+                self._rate.all.enter(self._loop.time())
+                await self._let_in(self._aside.popleft())
+
+    async def _let_in(self, newcomer: Newcomer) -> None:
+        """Serve a newcomer, if there is room for it."""
+        try:
+            if self._may_enter(newcomer.ip):
+                await self._serve(*newcomer)
+            else:
+                newcomer.sock.close()
+                await asyncio.sleep(0)
+        except Exception as error:  # noqa: BLE001  a bug of ours must not keep every later client out
+            newcomer.sock.close()
+            self._log.error("accept", f"cannot serve a connection of {newcomer.ip}: {error}", error)
 
     def _may_enter(self, ip: str) -> bool:
         """Whether there is room for another connection; if not, a silent or an idle one is closed to make room."""

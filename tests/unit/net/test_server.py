@@ -38,9 +38,12 @@ def test_one_connection_too_many_is_refused(server_limits: ServerLimits, caplog:
 
 
 def test_a_burst_above_the_rate_is_served_in_the_end() -> None:
+    """Of one address, most of which waits aside, and of many."""
+
     async def scenario() -> None:
         async with scene(ServerLimits(rate=50)) as here:
-            peers = [await here.connect(ip=f"127.0.0.{1 + number % 20}") for number in range(60)]
+            peers = [await here.connect() for _ in range(60)]
+            peers += [await here.connect(ip=f"127.0.0.{2 + number}") for number in range(10)]
             for peer in peers:
                 assert await peer.ask(b"echo me") == b"echo me"
 
@@ -56,6 +59,7 @@ def test_who_uses_up_the_rate_keeps_no_other_address_waiting(caplog: pytest.LogC
             newcomer = await here.connect(ip="127.0.0.2")
             assert await newcomer.ask(b"echo me") == b"echo me"
             assert await flood[0].ask(b"echo first") == b"echo first"
+            assert await flood[-1].ended() == b""
 
     run(scenario)
     assert "refused a connection of 127.0.0.1: max.connection.creation.rate=1 is reached" in caplog.text
@@ -149,11 +153,12 @@ def test_a_bug_met_by_one_newcomer_keeps_no_later_one_out(
 def test_the_drain_closes_a_newcomer_that_waits_to_be_let_in() -> None:
     async def scenario() -> None:
         async with scene(ServerLimits(rate=1)) as here:
-            newcomers = [await here.connect(ip=ip) for ip in ("127.0.0.1", "127.0.0.2", "127.0.0.3")]
+            ips = ("127.0.0.1", "127.0.0.2", "127.0.0.1", "127.0.0.3")
+            newcomers = [await here.connect(ip=ip) for ip in ips]
             await here.until(lambda: len(here.server.connections) == 2)
-            await asyncio.sleep(0)  # the third is accepted, and has to wait for nearly a second
+            await asyncio.sleep(0)  # the third waits aside, and the last one is accepted and waits in front of others
             await here.server.drain(5.0)
-            assert [await newcomer.ended() for newcomer in newcomers] == [b""] * 3
+            assert [await newcomer.ended() for newcomer in newcomers] == [b""] * len(ips)
 
     run(scenario)
 
