@@ -118,13 +118,18 @@ class Worker:
         self._killed = False  # said once: the process is seen to have ended a moment later
 
     def start(self, run: Callable[["Worker"], None]) -> None:
-        """Start the process, in which `run` is called."""
+        """Start the process, in which `run` is called. Where the system has no room for one, it is due again later."""
         self.life.begin()
         self._signs, self._silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
-        self.process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
+        process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers are not the worker's
         try:
-            self.process.start()
+            process.start()
+            self.process = process
+        except OSError as error:
+            self._note_failure()
+            pause = self.due - time.monotonic()
+            log.error("worker %d cannot be started (%s): tried again in %.1f s", self.number, error.strerror, pause)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -135,9 +140,16 @@ class Worker:
         code = self.process.exitcode or 0
         self.process = None
         self.served = self.served or self.life.was_ready
-        self._failures = 0 if self.life.was_ready else self._failures + 1
-        self.due = self._started + min(_LONGEST, _SPACE * 2**self._failures)
+        if self.life.was_ready:
+            self._failures = 0
+            self.due = self._started + _SPACE
+        else:
+            self._note_failure()
         return code
+
+    def _note_failure(self) -> None:
+        self._failures += 1
+        self.due = self._started + min(_LONGEST, _SPACE * 2 ** min(self._failures, 10))  # 2**1024 is no float
 
     def kill_if_silent(self, passed: float, patience: float) -> None:
         """Kill the process after `patience` seconds without a sign of life; `passed`: since the last call."""
@@ -182,6 +194,9 @@ class Parent:
             except KeyboardInterrupt:  # asked twice
                 self._end(signal.SIGKILL)
                 return 1
+            except BaseException:  # a bug of ours; the interpreter waits for the workers before it ends
+                self._end(signal.SIGTERM)
+                raise
         return self._code
 
     def _take_step(self) -> bool:
@@ -262,4 +277,7 @@ class Companion:
 
 
 def _explain(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+    if code >= 0:
+        return f"exit code {code}"
+    names = {each.value: each.name for each in signal.Signals}  # most real-time signals have none
+    return names.get(-code, f"signal {-code}")

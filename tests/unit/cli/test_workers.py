@@ -1,13 +1,22 @@
-"""The parent of `serve --workers N`, with a process that takes its time to end."""
+"""The parent of `serve --workers N`: when it kills a worker, when it starts one again, and when it ends all."""
 
+import errno
 import mmap
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from unittest.mock import create_autospec
 
 import pytest
 
+from korvet_fast.cli import workers
 from korvet_fast.cli.broker_options import BrokerOptions
-from korvet_fast.cli.workers import Life, Worker
+from korvet_fast.cli.workers import Companion, Life, Parent, Worker
+from korvet_fast.config import read_settings
 
 
 def make_worker() -> tuple[Worker, Life]:
@@ -33,3 +42,73 @@ def test_a_sign_of_life_ends_the_silence() -> None:
         worker.kill_if_silent(2.0, 3.0)
         life.beat()
     assert worker.process.kill.call_count == 0
+
+
+def end(worker: Worker, code: int) -> float:
+    """Have its process end with this code; returns the seconds until the next one may start."""
+    worker.process = create_autospec(BaseProcess, instance=True)
+    worker.process.exitcode = code
+    assert worker.note_end() == code
+    return worker.due - time.monotonic()
+
+
+def test_a_worker_that_never_becomes_ready_is_started_ever_more_rarely() -> None:
+    """For days, too: 2**1024 would be no number of seconds."""
+    worker, _ = make_worker()
+    worker.start(lambda _: None)
+    pauses = [end(worker, -signal.SIGKILL) for _ in range(1100)]
+    assert pauses[0] <= 1
+    assert 20 < pauses[10] <= 30
+    assert pauses[-1] <= 30
+
+
+def test_a_worker_that_the_system_has_no_room_for_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    worker, _ = make_worker()
+    worker.process = None
+    worker.start(lambda _: None)
+    assert worker.process is None
+    assert worker.due > time.monotonic()
+    assert "worker 1 cannot be started (Resource temporarily unavailable): tried again in" in caplog.text
+
+
+def make_parent(count: int, serve: Callable[[Worker, Companion], None]) -> Parent:
+    plan = BrokerOptions("file:x", Path("x"), (), (), read_settings([]), False)
+    return Parent([plan] * count, serve)
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    def serve(_: Worker, __: Companion) -> None:
+        try:
+            (tmp_path / "first life").touch(exist_ok=False)
+        except FileExistsError:
+            os.kill(os.getppid(), signal.SIGTERM)
+        else:
+            os.kill(os.getpid(), 36)
+
+    assert make_parent(1, serve).run() == 0
+    assert "worker 1 has ended (signal 36): it starts again in" in caplog.text
+
+
+def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the interpreter, which is about to end, would wait for them for ever."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(workers, "wait", fail)
+    with pytest.raises(ZeroDivisionError):
+        make_parent(2, lambda _, __: time.sleep(240)).run()
+    children = multiprocessing.active_children()
+    try:
+        for child in children:
+            child.join(20)
+        assert [child.exitcode for child in children] == [-signal.SIGTERM] * 2
+    finally:
+        for child in children:
+            child.kill()
