@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Registry:
-    """The keys of a store."""
+    """The keys of a store. `broken` is set once a write has failed so that nothing can be asked any more."""
 
     def __init__(self, log: Log, commit: GroupCommit, retention: Retention) -> None:
         self._log = log
@@ -42,6 +42,7 @@ class Registry:
         self._live = 0  # bytes that the values would take in a log of nothing else, about
         self._compacting: asyncio.Task[None] | None = None
         self._closed = False
+        self.broken = asyncio.Event()
 
     async def open(self, reader: Reader) -> None:
         """Read the log of changes. Raises `StoreError` if it is damaged."""
@@ -119,6 +120,7 @@ class Registry:
 
     def _check(self) -> None:
         if self._log.failed:  # the values in memory may be newer than those that survive
+            self.broken.set()
             raise StoreError(self._log.failed, logged=True)
 
     def _append(self, changes: Sequence[KeyChange]) -> None:

@@ -103,8 +103,12 @@ class WorkerKeys:
             self._changed.set()
             _logger.info("worker %d serves the registry", self._number)
             try:
-                await self._closing.wait()
-                await server.close()
+                await _wait_for_either(self._closing, registry.broken)
+                if registry.broken.is_set():
+                    server.abort()
+                    _logger.error("worker %d gives the registry up: it is read from the disk again", self._number)
+                else:
+                    await server.close()
             finally:
                 self._server = None
                 self._changed.clear()
@@ -213,3 +217,12 @@ class WorkerKeys:
                     self._changed.clear()
                 if verb is Verb.SAVE and not ended.undone:
                     raise OutcomeUnknown("the worker that has the registry ended before it answered") from None
+
+
+async def _wait_for_either(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
