@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from korvet_fast.store.embedded.registry import Registry
+from korvet_fast.store.embedded.registry import Registry, area_of
 from korvet_fast.store.types import CompareAndSet
 from korvet_fast.store.workers.connection import Connection, ConnectionEnded
 from korvet_fast.store.workers.messages import Fields, Verb
@@ -118,12 +118,12 @@ class KeyServer:
         first, *others = changes
         if not await self.registry.save(*first, *others):
             return False
-        self._changes[_area(first.key)] += 1
+        self._changes[area_of(first.key)] += 1
         return True
 
     def version(self, prefix: str) -> int:
         """See `SharedStore.version`."""
-        return self._first + self._changes[_area(prefix)]
+        return self._first + self._changes[area_of(prefix)]
 
     async def release(self, owner: int, log: str) -> None:
         """Have the worker with this number give up a log; nothing happens if it cannot be asked.
@@ -137,10 +137,6 @@ class KeyServer:
                 await connection.ask(Verb.RELEASE, log.encode())
             except ConnectionEnded:
                 return  # it has ended: whoever wants the log finds that out
-
-
-def _area(key: str) -> str:
-    return key.partition("/")[0] if "/" in key else ""
 
 
 def _text(fields: Fields, at: int) -> str:
