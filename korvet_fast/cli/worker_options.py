@@ -1,6 +1,5 @@
 """`--workers` and `--worker-ports`: the options of each worker, made from those of one broker."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import click
 
 from korvet_fast.cli.broker_options import BrokerOptions
+from korvet_fast.cli.cores import count_cores
 from korvet_fast.endpoint import Endpoint
 
 MOST = 256  # workers
@@ -15,9 +15,9 @@ _PORTS = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
 
 
 def parse_count(text: str) -> int:
-    """Read `4`, or `auto`: the cores that this process may use. Raises `click.BadParameter`."""
+    """Read `4`, or `auto`: as many as this process may use cores. Raises `click.BadParameter`."""
     if text == "auto":
-        return min(len(os.sched_getaffinity(0)), MOST)
+        return min(count_cores(), MOST)
     if not text.isdecimal() or not 1 <= int(text) <= MOST:
         raise click.BadParameter(f"{text!r} is not a number from 1 to {MOST}, and not auto")
     return int(text)
