@@ -36,6 +36,8 @@ log = logging.getLogger("korvet_fast")
 
 _TICK: Final = 0.1  # seconds between two signs of life, and between two looks of the parent
 _SPACE: Final = 0.5  # seconds from one start of a worker to its next, at least
+_LIVELY: Final = 1.0  # seconds of silence that mean nothing
+_ALL_SILENT: Final = 5  # times as long all workers may be silent at once: it may be the disk that stands still
 _LONGEST: Final = 30.0  # seconds between two starts of a worker that never becomes ready
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIFE: Final = struct.Struct("qq")  # signs of life, and whether clients were ever served
@@ -114,13 +116,13 @@ class Worker:
         self._started = 0.0
         self._failures = 0  # starts in a row after which it never became ready
         self._signs = -1
-        self._silence = 0.0
+        self.silence = 0.0  # seconds without a sign of life
         self._killed = False  # said once: the process is seen to have ended a moment later
 
     def start(self, run: Callable[["Worker"], None]) -> None:
         """Start the process, in which `run` is called. Where the system has no room for one, it is due again later."""
         self.life.begin()
-        self._signs, self._silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
+        self._signs, self.silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
         process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers are not the worker's
         try:
@@ -151,15 +153,31 @@ class Worker:
         self._failures += 1
         self.due = self._started + min(_LONGEST, _SPACE * 2 ** min(self._failures, 10))  # 2**1024 is no float
 
-    def kill_if_silent(self, passed: float, patience: float) -> None:
-        """Kill the process after `patience` seconds without a sign of life; `passed`: since the last call."""
+    def listen(self, passed: float) -> None:
+        """Look for a sign of life; `passed`: seconds since the last call."""
         signs = self.life.signs
-        self._silence = self._silence + passed if signs == self._signs else 0.0
+        self.silence = self.silence + passed if signs == self._signs else 0.0
         self._signs = signs
-        if self._silence > patience and not self._killed and self.process is not None and self.process.is_alive():
+
+    def kill_if_silent(self, patience: float) -> None:
+        """Kill the process after `patience` seconds without a sign of life."""
+        if self.silence > patience and not self._killed and self.process is not None and self.process.is_alive():
             log.error("worker %d gave no sign of life for %g s and is killed", self.number, patience)
             self.process.kill()
             self._killed = True
+
+
+def kill_silent(workers: Sequence[Worker], passed: float, patience: float) -> None:
+    """Kill the workers that give no sign of life while others do, or all after a multiple of `patience`.
+
+    `passed`: seconds since the last call.
+    """
+    for worker in workers:
+        worker.listen(passed)
+    if all(worker.silence > min(_LIVELY, patience / 2) for worker in workers if worker.process is not None):
+        patience *= _ALL_SILENT
+    for worker in workers:
+        worker.kill_if_silent(patience)
 
 
 class Parent:
@@ -186,8 +204,8 @@ class Parent:
                     sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
                     wait(sentinels, _TICK)
                     now = time.monotonic()
-                    for worker in self._workers:  # if the parent stood still, so did they
-                        worker.kill_if_silent(min(now - before, 2 * _TICK), self._patience)
+                    # If the parent stood still, so did they.
+                    kill_silent(self._workers, min(now - before, 2 * _TICK), self._patience)
                     before = now
                     if asked.is_set():
                         self._end(signal.SIGTERM)

@@ -15,13 +15,13 @@ import pytest
 
 from korvet_fast.cli import workers
 from korvet_fast.cli.broker_options import BrokerOptions
-from korvet_fast.cli.workers import Companion, Life, Parent, Worker
+from korvet_fast.cli.workers import Companion, Life, Parent, Worker, kill_silent
 from korvet_fast.config import read_settings
 
 
-def make_worker() -> tuple[Worker, Life]:
-    life = Life(mmap.mmap(-1, mmap.PAGESIZE), 1)
-    worker = Worker(1, create_autospec(BrokerOptions), life)
+def make_worker(number: int = 1) -> tuple[Worker, Life]:
+    life = Life(mmap.mmap(-1, mmap.PAGESIZE), number)
+    worker = Worker(number, create_autospec(BrokerOptions), life)
     worker.process = create_autospec(BaseProcess, instance=True)
     worker.process.is_alive.return_value = True
     return worker, life
@@ -29,19 +29,37 @@ def make_worker() -> tuple[Worker, Life]:
 
 def test_a_silent_worker_is_killed_once(caplog: pytest.LogCaptureFixture) -> None:
     """The system may take a while to end it: until then nothing is said again."""
-    worker, _ = make_worker()
+    (silent, _), (other, life) = make_worker(), make_worker(2)
     for _ in range(6):
-        worker.kill_if_silent(1.0, 3.0)
+        kill_silent([silent, other], 1.0, 3.0)
+        life.beat()
     assert caplog.messages == ["worker 1 gave no sign of life for 3 s and is killed"]
-    assert worker.process.kill.call_count == 1
+    assert silent.process.kill.call_count == 1
+    assert other.process.kill.call_count == 0
 
 
 def test_a_sign_of_life_ends_the_silence() -> None:
     worker, life = make_worker()
-    for _ in range(6):
-        worker.kill_if_silent(2.0, 3.0)
+    for _ in range(20):
+        kill_silent([worker], 14.0, 3.0)
         life.beat()
     assert worker.process.kill.call_count == 0
+
+
+def test_where_all_are_silent_it_may_be_the_disk() -> None:
+    """They have five times as long; a worker that is about to be started again gives no sign, and is not asked."""
+    pairs = [make_worker(number) for number in (1, 2, 3)]
+    made = [worker for worker, _ in pairs]
+    gone, made[2].process = made[2].process, None
+    for _ in range(15):
+        kill_silent(made, 1.0, 3.0)
+    assert [worker.process.kill.call_count for worker in made[:2]] == [0, 0]
+    for _, life in pairs[:2]:
+        life.beat()
+    for _ in range(17):
+        kill_silent(made, 1.0, 3.0)
+    assert [worker.process.kill.call_count for worker in made[:2]] == [1, 1]
+    assert gone.kill.call_count == 0
 
 
 def end(worker: Worker, code: int) -> float:
