@@ -194,6 +194,25 @@ async def test_a_dropped_log_is_gone_for_its_owner_too(tmp_path: Path, other: Wo
         assert (await scene.fill(LOG, 1)).end == 2  # into the new files, not into those that were dropped
 
 
+async def test_a_log_that_another_worker_drops_is_forgotten(tmp_path: Path) -> None:
+    """A program that makes and deletes topics all day must not fill the memory of all workers."""
+    async with opened(tmp_path, 1) as scene, opened(tmp_path, 2) as two:
+        for log in ("orders:0", "orders:1", "kept:0"):
+            await scene.acquire(log)
+            await scene.fill(log, 1)
+            await two.acquire(log)
+        await scene.acquire("orders:1")
+        await two.drop("orders:0")
+        await scene.drop("orders:1")
+        for each in (scene, two):
+            await each.store.close_idle()
+            assert list(each.store._logs) == ["kept:0"]
+        assert await two.read_all("kept:0") == [0]
+        await two.acquire("orders:0")
+        await two.fill("orders:0", 1)
+        assert (await scene.acquire("orders:0")).bounds.end == 1
+
+
 async def test_only_the_owner_removes_records(tmp_path: Path, other: WorkerProcess) -> None:
     async with opened(tmp_path, 1) as scene:
         await other.do("acquire", LOG)
