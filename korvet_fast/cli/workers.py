@@ -27,7 +27,7 @@ from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.core.groups.text_files import GROUPS
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.embedded.lock import HolderGone, Lock
 from korvet_fast.store.embedded.recovery import discard_checkpoint
 from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.redis.connection.url import RedisUrl
@@ -39,6 +39,7 @@ _SPACE: Final = 0.5  # seconds from one start of a worker to its next, at least
 _LIVELY: Final = 1.0  # seconds of silence that mean nothing
 _ALL_SILENT: Final = 5  # times as long all workers may be silent at once: it may be the disk that stands still
 _LONGEST: Final = 30.0  # seconds between two starts of a worker that never becomes ready
+_FAREWELL: Final = 10.0  # seconds that the workers of an earlier parent, which was killed, have to end
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIFE: Final = struct.Struct("qq")  # signs of life, and whether clients were ever served
 
@@ -54,7 +55,7 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
     assert isinstance(place, Path), "workers share files"
     lock, groups = Lock(place), place / GROUPS
     try:
-        lock.claim()
+        _claim(lock)
         discard_checkpoint(place)
         if groups.exists() and json.loads(groups.read_bytes()):
             raise click.ClickException(
@@ -71,6 +72,18 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _claim(lock: Lock) -> None:
+    """Take the lock, if need be from the workers of a parent that is gone, which are ending. Raises `StoreError`."""
+    for _ in range(int(_FAREWELL / _TICK)):
+        try:
+            lock.claim()
+        except HolderGone:
+            time.sleep(_TICK)
+        else:
+            return
+    lock.claim()
 
 
 class Life:

@@ -5,18 +5,21 @@ import mmap
 import multiprocessing
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from unittest.mock import create_autospec
 
+import click
 import pytest
 
 from korvet_fast.cli import workers
 from korvet_fast.cli.broker_options import BrokerOptions
-from korvet_fast.cli.workers import Companion, Life, Parent, Worker, kill_silent
+from korvet_fast.cli.workers import Companion, Life, Parent, Worker, family_lock, kill_silent
 from korvet_fast.config import read_settings
+from korvet_fast.store.embedded.lock import Lock
 
 
 def make_worker(number: int = 1) -> tuple[Worker, Life]:
@@ -130,3 +133,32 @@ def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch
     finally:
         for child in children:
             child.kill()
+
+
+def lock_by_a_process_that_is_gone(directory: Path) -> Lock:
+    """The lock as a worker has it whose parent was killed."""
+    lock = Lock(directory)
+    lock.take()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (directory / ".lock").write_text(f"{gone.pid}\n")
+    return lock
+
+
+def test_a_start_waits_for_the_workers_of_a_parent_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = lock_by_a_process_that_is_gone(tmp_path)
+    monkeypatch.setattr("time.sleep", lambda _: lock.release())
+    with family_lock(tmp_path):
+        assert (tmp_path / ".lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_workers_that_outlive_their_parent_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = lock_by_a_process_that_is_gone(tmp_path)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with pytest.raises(click.ClickException) as refused, family_lock(tmp_path):
+        pass
+    assert "which is gone or in another container; its workers end within 30 s" in refused.value.message
+    assert f"`fuser -v {tmp_path}/.lock` names them" in refused.value.message
+    lock.release()
