@@ -38,7 +38,7 @@ _TICK: Final = 0.1  # seconds between two signs of life, and between two looks o
 _SPACE: Final = 0.5  # seconds from one start of a worker to its next, at least
 _LIVELY: Final = 1.0  # seconds of silence that mean nothing
 _ALL_SILENT: Final = 5  # times as long all workers may be silent at once: it may be the disk that stands still
-_LONGEST: Final = 30.0  # seconds between two starts of a worker that never becomes ready
+_LONGEST: Final = 30.0  # seconds between two starts of a worker that does not live as long
 _FAREWELL: Final = 10.0  # seconds that the workers of an earlier parent, which was killed, have to end
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIFE: Final = struct.Struct("qq")  # signs of life, and whether clients were ever served
@@ -127,7 +127,7 @@ class Worker:
         self.due = 0.0  # monotonic: it may start again
         self.served = False  # ever, in any of its lives
         self._started = 0.0
-        self._failures = 0  # starts in a row after which it never became ready
+        self._failures = 0  # starts in a row after which it did not serve for long
         self._signs = -1
         self.silence = 0.0  # seconds without a sign of life
         self._killed = False  # said once: the process is seen to have ended a moment later
@@ -155,7 +155,7 @@ class Worker:
         code = self.process.exitcode or 0
         self.process = None
         self.served = self.served or self.life.was_ready
-        if self.life.was_ready:
+        if self.life.was_ready and time.monotonic() - self._started > _LONGEST:
             self._failures = 0
             self.due = self._started + _SPACE
         else:

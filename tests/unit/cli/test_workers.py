@@ -83,6 +83,25 @@ def test_a_worker_that_never_becomes_ready_is_started_ever_more_rarely() -> None
     assert pauses[-1] <= 30
 
 
+def test_a_worker_that_serves_and_dies_at_once_is_started_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever kills it may come with the first request; once it has served for long, it is started at once."""
+    worker, life = make_worker()
+    worker.start(lambda _: None)
+    pauses = []
+    for _ in range(8):
+        life.note_ready()
+        pauses.append(end(worker, -signal.SIGSEGV))
+    assert pauses[0] <= 1
+    assert 20 < pauses[-1] <= 30
+    later = time.monotonic() + 60
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert end(worker, -signal.SIGSEGV) <= 0
+    worker.process = None
+    worker.start(lambda _: None)
+    life.note_ready()
+    assert end(worker, -signal.SIGSEGV) == pytest.approx(1)
+
+
 def test_a_worker_that_the_system_has_no_room_for_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -119,13 +138,16 @@ def test_a_signal_without_a_name_is_told_by_its_number(caplog: pytest.LogCapture
 def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the interpreter, which is about to end, would wait for them for ever."""
 
+    earlier = multiprocessing.active_children()
+    children: list[BaseProcess] = []
+
     def fail(*_: object) -> None:
+        children.extend(child for child in multiprocessing.active_children() if child not in earlier)
         raise ZeroDivisionError
 
     monkeypatch.setattr(workers, "wait", fail)
     with pytest.raises(ZeroDivisionError):
         make_parent(2, lambda _, __: time.sleep(240)).run()
-    children = multiprocessing.active_children()
     try:
         for child in children:
             child.join(20)
