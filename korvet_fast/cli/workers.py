@@ -125,15 +125,23 @@ class Worker:
         self.life = life
         self.process: multiprocessing.process.BaseProcess | None = None
         self.due = 0.0  # monotonic: it may start again
-        self.served = False  # ever, in any of its lives
+        self.starts = 0
+        self._served = False  # in an earlier life
         self._started = 0.0
         self._failures = 0  # starts in a row after which it did not serve for long
         self._signs = -1
         self.silence = 0.0  # seconds without a sign of life
         self._killed = False  # said once: the process is seen to have ended a moment later
 
+    @property
+    def has_served(self) -> bool:
+        """Whether it has ever become ready."""
+        return self._served or self.life.was_ready
+
     def start(self, run: Callable[["Worker"], None]) -> None:
         """Start the process, in which `run` is called. Where the system has no room for one, it is due again later."""
+        self.starts += 1
+        self._served = self.has_served
         self.life.begin()
         self._signs, self.silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
         process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
@@ -154,7 +162,6 @@ class Worker:
         self.process.join()
         code = self.process.exitcode or 0
         self.process = None
-        self.served = self.served or self.life.was_ready
         if self.life.was_ready and time.monotonic() - self._started > _LONGEST:
             self._failures = 0
             self.due = self._started + _SPACE
@@ -246,12 +253,17 @@ class Parent:
         if self._ending:
             ended_well = code in (0, -signal.SIGTERM)  # the latter before it had begun
             self._code = self._code or (0 if ended_well else 1)
-        elif not worker.served and code > 0:  # it has said why, and would say it again
+        elif code > 0 and self._is_starting(worker):  # it has said why, and would say it again
             self._code = 1
             self._end(signal.SIGTERM)
         else:
             pause = max(0.0, worker.due - time.monotonic())
             log.error("worker %d has ended (%s): it starts again in %.1f s", worker.number, _explain(code), pause)
+
+    def _is_starting(self, worker: Worker) -> bool:
+        """Whether it has just been started for the first time, or nobody serves yet."""
+        first = worker.starts == 1 and not worker.has_served
+        return first or not any(each.has_served for each in self._workers)
 
     def _end(self, with_signal: signal.Signals) -> None:
         """Send it to all, SIGTERM once."""

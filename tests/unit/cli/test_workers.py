@@ -135,6 +135,43 @@ def test_a_signal_without_a_name_is_told_by_its_number(caplog: pytest.LogCapture
     assert "worker 1 has ended (signal 36): it starts again in" in caplog.text
 
 
+def test_a_worker_that_cannot_start_again_does_not_end_the_others(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Its first life was short, and a port is taken by now: the others may have served for hours."""
+
+    def serve(worker: Worker, companion: Companion) -> None:
+        if worker.number == 1:
+            companion.life.note_ready()
+            (tmp_path / "ready").touch()
+            time.sleep(240)
+        life = len(list(tmp_path.glob("life *"))) + 1
+        (tmp_path / f"life {life}").touch()
+        if life == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while not (tmp_path / "ready").exists():
+            time.sleep(0.01)
+        if life == 2:
+            raise click.ClickException("the port is taken")
+        os.kill(os.getppid(), signal.SIGTERM)
+
+    assert make_parent(2, serve).run() == 0
+    assert "worker 2 has ended (exit code 1): it starts again in" in caplog.text
+
+
+def test_workers_of_which_one_cannot_start_end(caplog: pytest.LogCaptureFixture) -> None:
+    """It has said why, and would say it again; others may be ready by then."""
+
+    def serve(worker: Worker, companion: Companion) -> None:
+        if worker.number == 2:
+            raise click.ClickException("the port is taken")
+        companion.life.note_ready()
+        time.sleep(240)
+
+    assert make_parent(2, serve).run() == 1
+    assert caplog.text == ""
+
+
 def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the interpreter, which is about to end, would wait for them for ever."""
 
