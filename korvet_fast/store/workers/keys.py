@@ -8,7 +8,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from korvet_fast.store.workers.messages import Fields, Verb
 REGISTRY: Final = 0  # the byte
 PATIENCE: Final = 20.0  # seconds that a question waits for a worker that has the registry
 _PAUSE = 0.01  # seconds between two attempts to get the registry, or to reach the worker that has it
+_LONGEST = 1.0  # the same after errors
 _BUFFER = 1 << 20  # bytes read ahead from the socket
 
 _logger = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class WorkerKeys:
     # -- who has the registry ----------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        pause = _PAUSE
         while not self._closing.is_set():
             try:
                 if self._locks.take(REGISTRY):
@@ -93,13 +95,17 @@ class WorkerKeys:
                     await self._attend()
             except (OSError, StoreError) as error:
                 self._complain(error.detail if isinstance(error, StoreError) else str(error))
-            await asyncio.sleep(_PAUSE)
+            pause = min(_LONGEST, 2 * pause) if self._complaint else _PAUSE
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._closing.wait()
 
     async def _serve(self) -> None:
         async with self._open_registry() as registry:
             server = KeyServer(self._directory, registry, self._number, self._give_up)
             await server.open()
             self._server = server
+            self._complaint = ""
             self._changed.set()
             _logger.info("worker %d serves the registry", self._number)
             try:

@@ -2,13 +2,18 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
 from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import ABSENT
 from korvet_fast.store.workers.keys import WorkerKeys
+from korvet_fast.store.workers.locks import ByteLocks
 from korvet_fast.store.workers.store import WorkerStore
 from store.breakable import Flushes
 from store.worker_process import WorkerProcess
@@ -180,3 +185,40 @@ async def test_a_registry_that_cannot_be_opened_is_told(directory: Path) -> None
     store = WorkerStore(directory, 1)
     with pytest.raises(StoreError, match="should hold one number"):
         await store.open()
+
+
+async def test_a_registry_that_cannot_be_opened_is_tried_ever_more_rarely(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be for hours, and other workers try as well. It is told once, and again when it happens again."""
+    (directory / "@workers").mkdir()
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    healed = asyncio.Event()
+
+    @asynccontextmanager
+    async def fail() -> AsyncIterator[Registry]:
+        times.append(loop.time())
+        if not healed.is_set() or len(times) == 7:
+            raise StoreError("no disk")
+        registry = create_autospec(Registry, instance=True)
+        registry.broken = asyncio.Event()
+        if len(times) == 6:
+            registry.broken.set()
+        yield registry
+
+    async def give_up(_: str) -> None:
+        raise AssertionError
+
+    locks = ByteLocks(directory / "@workers" / "lock")
+    keys = WorkerKeys(directory / "@workers", 1, locks, fail, give_up)
+    while len(times) < 5:
+        await asyncio.sleep(0.01)
+    healed.set()
+    while len(times) < 8:
+        await asyncio.sleep(0.01)
+    await keys.open()
+    await keys.close()
+    locks.close()
+    assert times[4] - times[3] >= 0.15
+    assert caplog.messages.count("the registry: no disk") == 2
