@@ -56,12 +56,12 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
     lock, groups = Lock(place), place / GROUPS
     try:
         _claim(lock)
-        discard_checkpoint(place)
         if groups.exists() and json.loads(groups.read_bytes()):
             raise click.ClickException(
                 f"{groups} has groups of the text protocol, which one worker keeps there for people to read, and "
                 "several cannot: serve them with --workers 1, or remove the file with the offsets in it"
             )
+        discard_checkpoint(place)
     except StoreError as error:
         raise click.ClickException(error.detail) from None
     except OSError as error:

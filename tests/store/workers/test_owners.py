@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.types import WHOLE, NotLeader, OffsetConflict
 from korvet_fast.store.workers import owners
 from korvet_fast.store.workers.store import WorkerStore
@@ -241,3 +242,17 @@ async def test_an_index_is_written_while_a_log_grows(tmp_path: Path, other: Work
         assert (tmp_path / "orders-0" / f"{0:020}.index").exists()
         scene.append(LOG, end, 1)
         assert (await other.do("acquire", LOG))[1] == end + 1
+
+
+async def test_after_workers_that_ended_well_one_store_finds_nothing_unclean(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, 1) as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 3)
+    caplog.set_level("INFO")
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2]
+    await store.close()
+    assert "was not closed cleanly" not in caplog.text

@@ -221,3 +221,13 @@ def test_workers_that_outlive_their_parent_are_told_of(tmp_path: Path, monkeypat
     assert "which is gone or in another container; its workers end within 30 s" in refused.value.message
     assert f"`fuser -v {tmp_path}/.lock` names them" in refused.value.message
     lock.release()
+
+
+def test_a_refused_start_changes_nothing(tmp_path: Path) -> None:
+    """The next one, with one worker, need not look at each log."""
+    (tmp_path / "checkpoint").write_text("{}")
+    (tmp_path / "groups.json").write_text('{"group": {}}')
+    with pytest.raises(click.ClickException, match="groups of the text protocol"), family_lock(tmp_path):
+        pass
+    assert (tmp_path / "checkpoint").exists()
+    (tmp_path / "groups.json").unlink()
