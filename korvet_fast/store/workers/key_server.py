@@ -5,15 +5,16 @@ import os
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.registry import Registry, area_of
 from korvet_fast.store.types import CompareAndSet
 from korvet_fast.store.workers.connection import Connection, ConnectionEnded
-from korvet_fast.store.workers.messages import Fields, Verb
+from korvet_fast.store.workers.messages import Fields, Verb, check_size
 
 SOCKET: Final = "registry"  # the name of the Unix socket
 _FAREWELL = 2.0  # seconds that another worker has to close a connection that is at its end
@@ -114,8 +115,12 @@ class KeyServer:
         raise ValueError(f"{verb.name} is no question")
 
     async def save(self, *changes: CompareAndSet) -> bool:
-        """As `KeyStore.save`, of these."""
+        """As `KeyStore.save`, of these. Raises `StoreError` too if they are more than another worker could ask for."""
         first, *others = changes
+        try:
+            check_size(pack_changes(changes))
+        except ValueError as error:
+            raise StoreError(f"the registry cannot keep it: {error}") from None
         if not await self.registry.save(*first, *others):
             return False
         self._changes[area_of(first.key)] += 1
@@ -137,6 +142,11 @@ class KeyServer:
                 await connection.ask(Verb.RELEASE, log.encode())
             except ConnectionEnded:
                 return  # it has ended: whoever wants the log finds that out
+
+
+def pack_changes(changes: Sequence[CompareAndSet]) -> Fields:
+    """The fields of `Verb.SAVE`."""
+    return [field for each in changes for field in (each.key.encode(), each.value, each.expected)]
 
 
 def _text(fields: Fields, at: int) -> str:

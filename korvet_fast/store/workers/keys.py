@@ -16,7 +16,7 @@ from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import CompareAndSet
 from korvet_fast.store.workers.connection import Connection, ConnectionEnded
-from korvet_fast.store.workers.key_server import KeyServer, reachable
+from korvet_fast.store.workers.key_server import KeyServer, pack_changes, reachable
 from korvet_fast.store.workers.locks import ByteLocks
 from korvet_fast.store.workers.messages import Fields, Verb
 
@@ -195,10 +195,7 @@ class WorkerKeys:
         """See `KeyStore.save`. Raises `OutcomeUnknown` if the worker that has the registry ended meanwhile."""
         if self._server is not None:
             return await self._server.save(*changes)
-        fields: list[bytes | None] = []
-        for change in changes:
-            fields += change.key.encode(), change.value, change.expected
-        return (await self._ask(Verb.SAVE, *fields))[0] == b"1"
+        return (await self._ask(Verb.SAVE, *pack_changes(changes)))[0] == b"1"
 
     async def release(self, owner: int, log: str) -> None:
         """Have the worker with this number give up a log. It may be too early, or too late: read the log's key."""

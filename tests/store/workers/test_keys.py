@@ -14,6 +14,7 @@ from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import ABSENT
 from korvet_fast.store.workers.keys import WorkerKeys
 from korvet_fast.store.workers.locks import ByteLocks
+from korvet_fast.store.workers.messages import LIMIT
 from korvet_fast.store.workers.store import WorkerStore
 from store.breakable import Flushes
 from store.worker_process import WorkerProcess
@@ -56,6 +57,23 @@ async def test_a_large_registry_is_scanned(directory: Path) -> None:
             await store.save("a/large", bytes(70 << 20), ABSENT)
         assert await store.load("a/001") == values["a/001"]
         await store.close()
+
+
+async def test_a_value_has_the_same_limit_whoever_saves_it(directory: Path) -> None:
+    """Else one that the registry's own worker has saved could be read by no other."""
+    one, two = WorkerStore(directory, 1), WorkerStore(directory, 2)
+    await one.open()
+    await two.open()
+    for store in (one, two):
+        with pytest.raises(StoreError, match="at most"):
+            await store.save("a/large", bytes(70 << 20), ABSENT)
+    values = {"a/1": bytes(1_000_000), "a/2": bytes(LIMIT - 100)}
+    for key, value in values.items():
+        assert await one.save(key, value, ABSENT)
+    assert await two.scan("a/") == values
+    assert await two.load("a/2") == values["a/2"]
+    await two.close()
+    await one.close()
 
 
 async def test_the_registry_goes_on_when_its_worker_is_killed(directory: Path) -> None:
