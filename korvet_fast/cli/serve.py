@@ -15,7 +15,7 @@ from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.registration import make_registration
 from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
-from korvet_fast.cli.worker_options import make_worker_options, worker_options
+from korvet_fast.cli.worker_options import choose_count, make_worker_options, worker_options
 from korvet_fast.cli.workers import Companion, Parent, family_lock
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
@@ -29,7 +29,7 @@ log = logging.getLogger("korvet_fast")
 @click.command()
 @worker_options
 @broker_options
-def command(options: BrokerOptions, workers: int, worker_ports: range | None) -> None:
+def command(options: BrokerOptions, workers: int | None, worker_ports: range | None) -> None:
     """Run a broker: Kafka on 127.0.0.1:9092, the records in ./korvet-data, unless told otherwise.
 
     It logs `ready kafka://HOST:PORT store=...` when clients may connect. SIGTERM or Ctrl-C lets it finish what is
@@ -48,12 +48,13 @@ def command(options: BrokerOptions, workers: int, worker_ports: range | None) ->
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
     start_log(options.settings.text("log.level"))
-    if workers == 1:
-        if worker_ports is not None:
-            raise click.UsageError("--worker-ports is for --workers 2 and more")
+    if workers == 1 and worker_ports is not None:
+        raise click.UsageError("--worker-ports is for --workers 2 and more")
+    count = choose_count() if workers is None else workers
+    if count == 1:
         _serve(options)
         return
-    plans = make_worker_options(options, workers, worker_ports)
+    plans = make_worker_options(options, count, worker_ports)
     with family_lock(plans[0].place):
         sys.exit(Parent(plans, lambda worker, companion: _serve(worker.options, worker.number, companion)).run())
 
@@ -96,4 +97,6 @@ def _serve(options: BrokerOptions, worker: int | None = None, companion: Compani
         what = "port" if taken else "address"
         schemes = (listener.scheme for listener in options.listeners if str(listener.address) == error.filename)
         choice = f"Another {what} is chosen with --listen {next(schemes)}://HOST:PORT."
+        if taken and worker is not None and worker > 1:
+            choice = f"It is worker {worker}'s: other ports are chosen with --worker-ports FIRST-LAST."
         raise click.ClickException(f"cannot listen on {error.filename}: {error.strerror}. {taken}{choice}") from None

@@ -1,6 +1,5 @@
 """`--workers` and `--worker-ports`: the options of each worker, made from those of one broker."""
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,19 +7,25 @@ from pathlib import Path
 import click
 
 from korvet_fast.cli.broker_options import BrokerOptions
+from korvet_fast.cli.cores import count_cores
 from korvet_fast.endpoint import Endpoint
 
 MOST = 256  # workers
 _PORTS = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
 
 
-def parse_count(text: str) -> int:
-    """Read `4`, or `auto`: the cores that this process may use. Raises `click.BadParameter`."""
+def parse_count(text: str) -> int | None:
+    """Read `4`, or `auto`: None. Raises `click.BadParameter`."""
     if text == "auto":
-        return min(len(os.sched_getaffinity(0)), MOST)
+        return None
     if not text.isdecimal() or not 1 <= int(text) <= MOST:
         raise click.BadParameter(f"{text!r} is not a number from 1 to {MOST}, and not auto")
     return int(text)
+
+
+def choose_count() -> int:
+    """How many workers `auto` is here: as many as this process may use cores."""
+    return min(count_cores(), MOST)
 
 
 def parse_ports(text: str) -> range:
@@ -33,7 +38,7 @@ def parse_ports(text: str) -> range:
 
 
 def worker_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command --workers and --worker-ports; `function` gets them as `workers` and `worker_ports`."""
+    """Give a command --workers (None: auto) and --worker-ports; `function` gets them as `workers`, `worker_ports`."""
     options = (
         click.option(
             "--workers",

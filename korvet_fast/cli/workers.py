@@ -27,7 +27,7 @@ from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.core.groups.text_files import GROUPS
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.embedded.lock import HolderGone, Lock
 from korvet_fast.store.embedded.recovery import discard_checkpoint
 from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.redis.connection.url import RedisUrl
@@ -36,7 +36,10 @@ log = logging.getLogger("korvet_fast")
 
 _TICK: Final = 0.1  # seconds between two signs of life, and between two looks of the parent
 _SPACE: Final = 0.5  # seconds from one start of a worker to its next, at least
-_LONGEST: Final = 30.0  # seconds between two starts of a worker that never becomes ready
+_LIVELY: Final = 1.0  # seconds of silence that mean nothing
+_ALL_SILENT: Final = 5  # times as long all workers may be silent at once: it may be the disk that stands still
+_LONGEST: Final = 30.0  # seconds between two starts of a worker that does not live as long
+_FAREWELL: Final = 10.0  # seconds that the workers of an earlier parent, which was killed, have to end
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIFE: Final = struct.Struct("qq")  # signs of life, and whether clients were ever served
 
@@ -52,13 +55,13 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
     assert isinstance(place, Path), "workers share files"
     lock, groups = Lock(place), place / GROUPS
     try:
-        lock.claim()
-        discard_checkpoint(place)
+        _claim(lock)
         if groups.exists() and json.loads(groups.read_bytes()):
             raise click.ClickException(
                 f"{groups} has groups of the text protocol, which one worker keeps there for people to read, and "
                 "several cannot: serve them with --workers 1, or remove the file with the offsets in it"
             )
+        discard_checkpoint(place)
     except StoreError as error:
         raise click.ClickException(error.detail) from None
     except OSError as error:
@@ -69,6 +72,18 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def _claim(lock: Lock) -> None:
+    """Take the lock, if need be from the workers of a parent that is gone, which are ending. Raises `StoreError`."""
+    for _ in range(int(_FAREWELL / _TICK)):
+        try:
+            lock.claim()
+        except HolderGone:
+            time.sleep(_TICK)
+        else:
+            return
+    lock.claim()
 
 
 class Life:
@@ -110,21 +125,34 @@ class Worker:
         self.life = life
         self.process: multiprocessing.process.BaseProcess | None = None
         self.due = 0.0  # monotonic: it may start again
-        self.served = False  # ever, in any of its lives
+        self.starts = 0
+        self._served = False  # in an earlier life
         self._started = 0.0
-        self._failures = 0  # starts in a row after which it never became ready
+        self._failures = 0  # starts in a row after which it did not serve for long
         self._signs = -1
-        self._silence = 0.0
+        self.silence = 0.0  # seconds without a sign of life
         self._killed = False  # said once: the process is seen to have ended a moment later
 
+    @property
+    def has_served(self) -> bool:
+        """Whether it has ever become ready."""
+        return self._served or self.life.was_ready
+
     def start(self, run: Callable[["Worker"], None]) -> None:
-        """Start the process, in which `run` is called."""
+        """Start the process, in which `run` is called. Where the system has no room for one, it is due again later."""
+        self.starts += 1
+        self._served = self.has_served
         self.life.begin()
-        self._signs, self._silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
-        self.process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
+        self._signs, self.silence, self._killed, self._started = -1, 0.0, False, time.monotonic()
+        process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers are not the worker's
         try:
-            self.process.start()
+            process.start()
+            self.process = process
+        except OSError as error:
+            self._note_failure()
+            pause = self.due - time.monotonic()
+            log.error("worker %d cannot be started (%s): tried again in %.1f s", self.number, error.strerror, pause)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -134,20 +162,42 @@ class Worker:
         self.process.join()
         code = self.process.exitcode or 0
         self.process = None
-        self.served = self.served or self.life.was_ready
-        self._failures = 0 if self.life.was_ready else self._failures + 1
-        self.due = self._started + min(_LONGEST, _SPACE * 2**self._failures)
+        if self.life.was_ready and time.monotonic() - self._started > _LONGEST:
+            self._failures = 0
+            self.due = self._started + _SPACE
+        else:
+            self._note_failure()
         return code
 
-    def kill_if_silent(self, passed: float, patience: float) -> None:
-        """Kill the process after `patience` seconds without a sign of life; `passed`: since the last call."""
+    def _note_failure(self) -> None:
+        self._failures += 1
+        self.due = self._started + min(_LONGEST, _SPACE * 2 ** min(self._failures, 10))  # 2**1024 is no float
+
+    def listen(self, passed: float) -> None:
+        """Look for a sign of life; `passed`: seconds since the last call."""
         signs = self.life.signs
-        self._silence = self._silence + passed if signs == self._signs else 0.0
+        self.silence = self.silence + passed if signs == self._signs else 0.0
         self._signs = signs
-        if self._silence > patience and not self._killed and self.process is not None and self.process.is_alive():
+
+    def kill_if_silent(self, patience: float) -> None:
+        """Kill the process after `patience` seconds without a sign of life."""
+        if self.silence > patience and not self._killed and self.process is not None and self.process.is_alive():
             log.error("worker %d gave no sign of life for %g s and is killed", self.number, patience)
             self.process.kill()
             self._killed = True
+
+
+def kill_silent(workers: Sequence[Worker], passed: float, patience: float) -> None:
+    """Kill the workers that give no sign of life while others do, or all after a multiple of `patience`.
+
+    `passed`: seconds since the last call.
+    """
+    for worker in workers:
+        worker.listen(passed)
+    if all(worker.silence > min(_LIVELY, patience / 2) for worker in workers if worker.process is not None):
+        patience *= _ALL_SILENT
+    for worker in workers:
+        worker.kill_if_silent(patience)
 
 
 class Parent:
@@ -174,14 +224,17 @@ class Parent:
                     sentinels = [worker.process.sentinel for worker in self._workers if worker.process is not None]
                     wait(sentinels, _TICK)
                     now = time.monotonic()
-                    for worker in self._workers:  # if the parent stood still, so did they
-                        worker.kill_if_silent(min(now - before, 2 * _TICK), self._patience)
+                    # If the parent stood still, so did they.
+                    kill_silent(self._workers, min(now - before, 2 * _TICK), self._patience)
                     before = now
                     if asked.is_set():
                         self._end(signal.SIGTERM)
             except KeyboardInterrupt:  # asked twice
                 self._end(signal.SIGKILL)
                 return 1
+            except BaseException:  # a bug of ours; the interpreter waits for the workers before it ends
+                self._end(signal.SIGTERM)
+                raise
         return self._code
 
     def _take_step(self) -> bool:
@@ -200,12 +253,17 @@ class Parent:
         if self._ending:
             ended_well = code in (0, -signal.SIGTERM)  # the latter before it had begun
             self._code = self._code or (0 if ended_well else 1)
-        elif not worker.served and code > 0:  # it has said why, and would say it again
+        elif code > 0 and self._is_starting(worker):  # it has said why, and would say it again
             self._code = 1
             self._end(signal.SIGTERM)
         else:
             pause = max(0.0, worker.due - time.monotonic())
             log.error("worker %d has ended (%s): it starts again in %.1f s", worker.number, _explain(code), pause)
+
+    def _is_starting(self, worker: Worker) -> bool:
+        """Whether it has just been started for the first time, or nobody serves yet."""
+        first = worker.starts == 1 and not worker.has_served
+        return first or not any(each.has_served for each in self._workers)
 
     def _end(self, with_signal: signal.Signals) -> None:
         """Send it to all, SIGTERM once."""
@@ -262,4 +320,7 @@ class Companion:
 
 
 def _explain(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+    if code >= 0:
+        return f"exit code {code}"
+    names = {each.value: each.name for each in signal.Signals}  # most real-time signals have none
+    return names.get(-code, f"signal {-code}")

@@ -186,17 +186,21 @@ def _listen(
 
 
 async def _open(broker: Broker, bound: BoundListeners, stop: asyncio.Event) -> bool:
-    """Open the broker. Where that waits for peers: False if it is told to stop meanwhile. Raises as `Broker.open`."""
-    if broker.replication is None:
+    """Open the broker. Where that waits for others: False if it is told to stop meanwhile. Raises as `Broker.open`."""
+    if not broker.cluster.is_shared:
         await broker.open(bound.advertised)
         return True
     opening = asyncio.ensure_future(broker.open(bound.advertised))
     stopping = asyncio.ensure_future(stop.wait())
-    await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if not opening.done():
-        opening.cancel()
-        await asyncio.wait([opening])
+    try:
+        await asyncio.wait([opening, stopping], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        told = not opening.done()
+        if told:
+            opening.cancel()
+            await asyncio.wait([opening])
+    if told:
         return False
     opening.result()
     return True

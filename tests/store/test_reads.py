@@ -194,6 +194,21 @@ def count_open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
 
 
+async def test_as_many_files_as_the_process_may_open_when_the_store_opens(
+    embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`serve` makes the store first, and then raises the limit of the process."""
+    limits = iter([8, 8])
+    monkeypatch.setattr("korvet_fast.store.embedded.store.default_limit", lambda: next(limits))
+    store = embedded.make()
+    limits = iter([1000])
+    await store.open()
+    before = count_open_files()
+    await asyncio.gather(*(fill(store, f"many:{number}", 1) for number in range(100)))
+    assert count_open_files() >= before + 100
+    await store.close()
+
+
 async def test_few_files_for_many_logs(embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """More logs than open files, written, flushed and read in turn."""
     monkeypatch.setattr("korvet_fast.store.embedded.store.default_limit", lambda: 8)

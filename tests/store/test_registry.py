@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 from store.engines import EmbeddedEngine
 
@@ -60,4 +61,30 @@ async def test_finding_2_14_small_values_do_not_have_large_ones_written_again(em
         assert await store.save("group/one", b"%d" % number, value)
         value = b"%d" % number
     assert set((embedded.directory / "@registry").glob("*.log")) == files
+    await store.close()
+
+
+class LookedAt(str):
+    """A key that counts how often anybody looked at what it and its like begin with."""
+
+    times = 0
+
+    def startswith(self, *arguments: Any) -> bool:
+        LookedAt.times += 1
+        return super().startswith(*arguments)
+
+
+async def test_a_scan_looks_at_the_keys_of_its_area_only(embedded: EmbeddedEngine) -> None:
+    """Each worker asks for the brokers several times a second: that must not take longer with a million groups."""
+    store = embedded.make()
+    await store.open()
+    for number in range(3):
+        assert await store.save(LookedAt(f"groups/{number}"), b"a group", None)
+        assert await store.save(f"brokers/{number}", b"a broker", None)
+    assert await store.save(LookedAt("alone"), b"no area", None)
+    assert await store.scan("brokers/") == {f"brokers/{number}": b"a broker" for number in range(3)}
+    assert await store.scan("brokers/1") == {"brokers/1": b"a broker"}
+    assert await store.scan("nothing/") == {}
+    assert LookedAt.times == 0
+    assert list(await store.scan("groups/")) == ["groups/0", "groups/1", "groups/2"]
     await store.close()

@@ -9,6 +9,10 @@ from korvet_fast.store.embedded.files import make_directory
 from korvet_fast.store.embedded.unreadable import explain
 
 
+class HolderGone(StoreError):
+    """The process that took the lock is gone, or is in another container; workers that it had still have the lock."""
+
+
 class Lock:
     """A lock on a directory. The system takes it back when the process ends, however it ends."""
 
@@ -36,7 +40,7 @@ class Lock:
             raise StoreError(f"{directory} cannot be used: {why}") from error
 
     def take(self) -> None:
-        """Lock the directory. Raises `StoreError` if another process has the lock, and `OSError`."""
+        """Lock the directory. Raises `StoreError` (or `HolderGone`) if others have the lock, and `OSError`."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,13 +49,20 @@ class Lock:
         except BlockingIOError:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(descriptor)
-            raise StoreError(
-                f"{self._path.parent} is in use by the process {holder}; stop it, or give this broker its own directory"
-            ) from None
+            raise self._in_use(holder) from None
         except OSError:
             os.close(descriptor)
             raise
         self._fd = descriptor
+
+    def _in_use(self, holder: str) -> StoreError:
+        used = f"{self._path.parent} is in use by the process {holder}"
+        if holder.isdecimal() and not os.path.exists(f"/proc/{holder}"):  # noqa: PTH110  (Path's may raise)
+            return HolderGone(
+                f"{used}, which is gone or in another container; its workers end within 30 s: kill those that do not, "
+                f"`fuser -v {self._path}` names them"
+            )
+        return StoreError(f"{used}; stop it, or give this broker its own directory")
 
     def release(self) -> None:
         """Let another process have it. The file stays: removing it could break a lock just taken."""

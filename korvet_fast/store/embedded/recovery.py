@@ -88,7 +88,7 @@ class _Looked(NamedTuple):
 
 
 def _tell_of_recovery(directory: Path, logs: int, recovered: list[RecoveredLog]) -> None:
-    if recovered:
+    if any(one.read or one.truncated for one in recovered):  # after workers that ended well there is no checkpoint
         truncated = [one.truncated for one in recovered if one.truncated]
         _logger.info(
             "%s was not closed cleanly: looked at %d of %d logs, checked %d bytes, cut %d bytes off %d of them",

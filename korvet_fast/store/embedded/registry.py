@@ -32,16 +32,17 @@ _logger = logging.getLogger(__name__)
 
 
 class Registry:
-    """The keys of a store."""
+    """The keys of a store. `broken` is set once a write has failed so that nothing can be asked any more."""
 
     def __init__(self, log: Log, commit: GroupCommit, retention: Retention) -> None:
         self._log = log
         self._commit = commit
         self._retention = retention
-        self._values: dict[str, bytes] = {}
+        self._areas: dict[str, dict[str, bytes]] = {}  # the values, by the area and the key
         self._live = 0  # bytes that the values would take in a log of nothing else, about
         self._compacting: asyncio.Task[None] | None = None
         self._closed = False
+        self.broken = asyncio.Event()
 
     async def open(self, reader: Reader) -> None:
         """Read the log of changes. Raises `StoreError` if it is damaged."""
@@ -55,18 +56,22 @@ class Registry:
     def load(self, key: str) -> bytes | None:
         """See `KeyStore.load`."""
         self._check()
-        return self._values.get(key)
+        return self._get(key)
 
     def scan(self, prefix: str) -> dict[str, bytes]:
         """See `KeyStore.scan`."""
         self._check()
-        return {key: self._values[key] for key in sorted(key for key in self._values if key.startswith(prefix))}
+        areas = [area_of(prefix)] if "/" in prefix else list(self._areas)  # a look at one area does not walk the others
+        found = {
+            key: value for area in areas for key, value in self._areas.get(area, {}).items() if key.startswith(prefix)
+        }
+        return dict(sorted(found.items()))
 
     async def save(self, key: str, value: bytes | None, expected: bytes | None, *others: CompareAndSet) -> bool:
         """See `KeyStore.save`."""
         self._check()
         changes = (CompareAndSet(key, value, expected), *others)
-        if any(self._values.get(each.key) != each.expected for each in changes):
+        if any(self._get(each.key) != each.expected for each in changes):
             return False
         rows = [(each.key, each.value) for each in changes if each.value != each.expected]
         if rows:
@@ -92,7 +97,7 @@ class Registry:
             if self._log.segments[-1].size:
                 self._log.roll()
             base = self._log.end
-            keys = iter(list(self._values))
+            keys = iter([key for values in self._areas.values() for key in values])
             while rows := self._take_slice(keys):
                 if self._closed or self._commit.closed:
                     return  # the values written again hold, and the log is whole
@@ -112,13 +117,14 @@ class Registry:
         rows: list[KeyChange] = []
         size = 0
         while size < _SLICE and len(rows) < _ROWS and (key := next(keys, None)) is not None:
-            if (value := self._values.get(key)) is not None:
+            if (value := self._get(key)) is not None:
                 rows.append((key, value))
                 size += len(value)
         return rows
 
     def _check(self) -> None:
         if self._log.failed:  # the values in memory may be newer than those that survive
+            self.broken.set()
             raise StoreError(self._log.failed, logged=True)
 
     def _append(self, changes: Sequence[KeyChange]) -> None:
@@ -126,14 +132,18 @@ class Registry:
         entry = RecordBatch(pack_changes(changes, first), first, first + len(changes) - 1, 0)
         self._log.write([entry], first, LARGE)
 
+    def _get(self, key: str) -> bytes | None:
+        return self._areas.get(area_of(key), {}).get(key)
+
     def _note(self, key: str, value: bytes | None) -> None:
-        before = self._values.get(key)
+        values = self._areas.setdefault(area_of(key), {})
+        before = values.get(key)
         if before is not None:
             self._live -= len(key) + len(before) + _ROW
         if value is None:
-            self._values.pop(key, None)
+            values.pop(key, None)
         else:
-            self._values[key] = value
+            values[key] = value
             self._live += len(key) + len(value) + _ROW
 
     def _replay(self, page: Buffer) -> None:
@@ -150,6 +160,11 @@ class Registry:
                 self._note(key, value)
         except CodecError as error:
             raise StoreError(f"{self._log.directory} cannot be read: {error}") from error
+
+
+def area_of(key: str) -> str:
+    """What a key begins with, up to its first "/"; "" where it has none."""
+    return key.partition("/")[0] if "/" in key else ""
 
 
 def read_key(directory: Path, key: str) -> bytes | None:

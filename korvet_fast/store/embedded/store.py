@@ -61,7 +61,6 @@ class EmbeddedStore:
         """An index has a row every `index_interval_bytes` of its segment."""
         self._directory = directory
         self._interval = index_interval_bytes
-        self._files = Files(default_limit())
         self._lock = Lock(directory)
         self._resources = ExitStack()  # what an open store has: the lock first, and given back last
         self._plain_files = EmbeddedPlainFiles(directory)
@@ -75,6 +74,7 @@ class EmbeddedStore:
         resources = self._resources
         resources.callback(self._lock.release)
         try:
+            self._files = Files(default_limit())  # of now: `net.serve` raises the limit before it opens the store
             resources.callback(self._files.clear)
             self._writers = resources.enter_context(PrestartedExecutor(_WRITERS, "write"))
             self._readers = resources.enter_context(PrestartedExecutor(_READERS, "read"))

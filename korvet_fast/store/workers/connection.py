@@ -11,7 +11,7 @@ from typing import TypeAlias
 from korvet_fast.errors import StoreError
 from korvet_fast.store.workers.messages import HEAD, Fields, Message, Verb, pack_message, read_length, unpack_message
 
-_PART = 1 << 20  # bytes of an answer's fields from which on it is told in parts
+_PART = 1 << 20  # bytes of an answer's fields; with more it is told in parts
 
 _logger = logging.getLogger(__name__)
 
@@ -150,12 +150,12 @@ class Connection:
 
 
 def _divide(number: int, fields: Fields) -> list[Message]:
-    """The answer as messages: parts of about a MiB, and what completes them."""
+    """The answer as messages: parts of at most a MiB, or of one larger field, and what completes them."""
     messages = []
     first = size = 0
     for position, each in enumerate(fields):
         size += len(each or b"")
-        if size >= _PART:
-            messages.append(Message(Verb.PART, number, fields[first : position + 1]))
-            first, size = position + 1, 0
+        if size > _PART and position > first:
+            messages.append(Message(Verb.PART, number, fields[first:position]))
+            first, size = position, len(each or b"")
     return [*messages, Message(Verb.ANSWER, number, fields[first:])]

@@ -5,15 +5,16 @@ import os
 import secrets
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from korvet_fast.store.embedded.registry import Registry
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.registry import Registry, area_of
 from korvet_fast.store.types import CompareAndSet
 from korvet_fast.store.workers.connection import Connection, ConnectionEnded
-from korvet_fast.store.workers.messages import Fields, Verb
+from korvet_fast.store.workers.messages import Fields, Verb, check_size
 
 SOCKET: Final = "registry"  # the name of the Unix socket
 _FAREWELL = 2.0  # seconds that another worker has to close a connection that is at its end
@@ -114,16 +115,20 @@ class KeyServer:
         raise ValueError(f"{verb.name} is no question")
 
     async def save(self, *changes: CompareAndSet) -> bool:
-        """As `KeyStore.save`, of these."""
+        """As `KeyStore.save`, of these. Raises `StoreError` too if they are more than another worker could ask for."""
         first, *others = changes
+        try:
+            check_size(pack_changes(changes))
+        except ValueError as error:
+            raise StoreError(f"the registry cannot keep it: {error}") from None
         if not await self.registry.save(*first, *others):
             return False
-        self._changes[_area(first.key)] += 1
+        self._changes[area_of(first.key)] += 1
         return True
 
     def version(self, prefix: str) -> int:
         """See `SharedStore.version`."""
-        return self._first + self._changes[_area(prefix)]
+        return self._first + self._changes[area_of(prefix)]
 
     async def release(self, owner: int, log: str) -> None:
         """Have the worker with this number give up a log; nothing happens if it cannot be asked.
@@ -139,8 +144,9 @@ class KeyServer:
                 return  # it has ended: whoever wants the log finds that out
 
 
-def _area(key: str) -> str:
-    return key.partition("/")[0] if "/" in key else ""
+def pack_changes(changes: Sequence[CompareAndSet]) -> Fields:
+    """The fields of `Verb.SAVE`."""
+    return [field for each in changes for field in (each.key.encode(), each.value, each.expected)]
 
 
 def _text(fields: Fields, at: int) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +16,14 @@ from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import CompareAndSet
 from korvet_fast.store.workers.connection import Connection, ConnectionEnded
-from korvet_fast.store.workers.key_server import KeyServer, reachable
+from korvet_fast.store.workers.key_server import KeyServer, pack_changes, reachable
 from korvet_fast.store.workers.locks import ByteLocks
 from korvet_fast.store.workers.messages import Fields, Verb
 
 REGISTRY: Final = 0  # the byte
 PATIENCE: Final = 20.0  # seconds that a question waits for a worker that has the registry
 _PAUSE = 0.01  # seconds between two attempts to get the registry, or to reach the worker that has it
+_LONGEST = 1.0  # the same after errors
 _BUFFER = 1 << 20  # bytes read ahead from the socket
 
 _logger = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class WorkerKeys:
     # -- who has the registry ----------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        pause = _PAUSE
         while not self._closing.is_set():
             try:
                 if self._locks.take(REGISTRY):
@@ -93,18 +95,26 @@ class WorkerKeys:
                     await self._attend()
             except (OSError, StoreError) as error:
                 self._complain(error.detail if isinstance(error, StoreError) else str(error))
-            await asyncio.sleep(_PAUSE)
+            pause = min(_LONGEST, 2 * pause) if self._complaint else _PAUSE
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._closing.wait()
 
     async def _serve(self) -> None:
         async with self._open_registry() as registry:
             server = KeyServer(self._directory, registry, self._number, self._give_up)
             await server.open()
             self._server = server
+            self._complaint = ""
             self._changed.set()
             _logger.info("worker %d serves the registry", self._number)
             try:
-                await self._closing.wait()
-                await server.close()
+                await _wait_for_either(self._closing, registry.broken)
+                if registry.broken.is_set():
+                    server.abort()
+                    _logger.error("worker %d gives the registry up: it is read from the disk again", self._number)
+                else:
+                    await server.close()
             finally:
                 self._server = None
                 self._changed.clear()
@@ -185,10 +195,7 @@ class WorkerKeys:
         """See `KeyStore.save`. Raises `OutcomeUnknown` if the worker that has the registry ended meanwhile."""
         if self._server is not None:
             return await self._server.save(*changes)
-        fields: list[bytes | None] = []
-        for change in changes:
-            fields += change.key.encode(), change.value, change.expected
-        return (await self._ask(Verb.SAVE, *fields))[0] == b"1"
+        return (await self._ask(Verb.SAVE, *pack_changes(changes)))[0] == b"1"
 
     async def release(self, owner: int, log: str) -> None:
         """Have the worker with this number give up a log. It may be too early, or too late: read the log's key."""
@@ -213,3 +220,12 @@ class WorkerKeys:
                     self._changed.clear()
                 if verb is Verb.SAVE and not ended.undone:
                     raise OutcomeUnknown("the worker that has the registry ended before it answered") from None
+
+
+async def _wait_for_either(*events: asyncio.Event) -> None:
+    waiting = [asyncio.ensure_future(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()

@@ -42,6 +42,14 @@ class Message(NamedTuple):
     fields: Fields = ()
 
 
+def check_size(fields: Fields) -> int:
+    """The bytes of a frame with these fields, but for its length. Raises `ValueError` if they are more than `LIMIT`."""
+    size = _BODY.size + sum(_FIELD.size + len(field or b"") for field in fields)
+    if size > LIMIT:
+        raise ValueError(f"{size} bytes, and workers tell each other at most {LIMIT} at once")
+    return size
+
+
 def pack_message(message: Message) -> bytes:
     """The frame. Raises `ValueError` if it would be larger than `LIMIT`."""
     parts = [b"", _BODY.pack(message.verb, message.number)]
@@ -49,10 +57,7 @@ def pack_message(message: Message) -> bytes:
         parts.append(_FIELD.pack(_NONE if field is None else len(field)))
         if field:
             parts.append(field)
-    size = sum(map(len, parts))
-    if size > LIMIT:
-        raise ValueError(f"{size} bytes, and workers tell each other at most {LIMIT} at once")
-    parts[0] = HEAD.pack(size)
+    parts[0] = HEAD.pack(check_size(message.fields))
     return b"".join(parts)
 
 

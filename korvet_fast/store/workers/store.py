@@ -9,6 +9,7 @@ is the embedded store's, and so are all files of logs.
 """
 
 import asyncio
+import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -220,6 +221,15 @@ class WorkerStore(EmbeddedStore):
             await super().drop(log)
             await self._owners.forget(log)
 
+    async def close_idle(self) -> None:
+        """See `LogStore.close_idle`. Logs of other workers without files are forgotten: they were dropped."""
+        await super().close_idle()
+        names = await asyncio.get_running_loop().run_in_executor(self._readers, _list_names, self._directory)
+        for name, log in list(self._logs.items()):
+            foreign = isinstance(log, OwnedLog) and not log.owned and not self._owning.under_way(name)
+            if foreign and log.directory.name not in names:
+                del self._logs[name]
+
     # -- keys --------------------------------------------------------------------------------------------------------
 
     async def load(self, key: str) -> bytes | None:
@@ -237,3 +247,11 @@ class WorkerStore(EmbeddedStore):
     async def version(self, prefix: str) -> int:
         """See `SharedStore.version`."""
         return await self._keys.version(prefix)
+
+
+def _list_names(directory: Path) -> set[str]:
+    """In a thread. Raises `StoreError`."""
+    try:
+        return set(os.listdir(directory))  # noqa: PTH208  (names are enough)
+    except OSError as error:
+        raise StoreError(explain(error, directory)) from error

@@ -2,14 +2,21 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
 from korvet_fast.errors import OutcomeUnknown, StoreError
+from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import ABSENT
 from korvet_fast.store.workers.keys import WorkerKeys
+from korvet_fast.store.workers.locks import ByteLocks
+from korvet_fast.store.workers.messages import LIMIT
 from korvet_fast.store.workers.store import WorkerStore
+from store.breakable import Flushes
 from store.worker_process import WorkerProcess
 
 
@@ -50,6 +57,23 @@ async def test_a_large_registry_is_scanned(directory: Path) -> None:
             await store.save("a/large", bytes(70 << 20), ABSENT)
         assert await store.load("a/001") == values["a/001"]
         await store.close()
+
+
+async def test_a_value_has_the_same_limit_whoever_saves_it(directory: Path) -> None:
+    """Else one that the registry's own worker has saved could be read by no other."""
+    one, two = WorkerStore(directory, 1), WorkerStore(directory, 2)
+    await one.open()
+    await two.open()
+    for store in (one, two):
+        with pytest.raises(StoreError, match="at most"):
+            await store.save("a/large", bytes(70 << 20), ABSENT)
+    values = {"a/1": bytes(1_000_000), "a/2": bytes(LIMIT - 100)}
+    for key, value in values.items():
+        assert await one.save(key, value, ABSENT)
+    assert await two.scan("a/") == values
+    assert await two.load("a/2") == values["a/2"]
+    await two.close()
+    await one.close()
 
 
 async def test_the_registry_goes_on_when_its_worker_is_killed(directory: Path) -> None:
@@ -125,6 +149,45 @@ async def test_questions_wait_for_a_worker_and_end_when_the_store_closes(directo
             await asking
 
 
+async def test_the_registry_goes_on_after_a_flush_that_failed(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever has it next reads it from the disk, as after a crash: what was answered is there."""
+    flushes = Flushes(monkeypatch)
+    store = WorkerStore(directory, 1)
+    await store.open()
+    other = WorkerProcess(directory, 2)
+    try:
+        await asyncio.to_thread(other.start)
+        assert await store.save("n/count", b"1", ABSENT)
+        assert await other.do("load", "n/count") == "1"
+        before = await store.version("n/")
+        flushes.broken = True
+        with pytest.raises(StoreError, match="the flush failed"):
+            await store.save("n/count", b"2", b"1")
+        flushes.broken = False
+        async with asyncio.timeout(60):
+            while (found := await load_unless_failed(store, "n/count")) is None:
+                await asyncio.sleep(0.01)
+        assert found in (b"1", b"2")  # not answered: either is allowed
+        assert await other.do("load", "n/count") == found.decode()
+        assert await other.do("save", "n/count", "3", found.decode())
+        assert await store.load("n/count") == b"3"
+        assert await store.version("n/") != before
+        await store.close()
+        assert await other.do("load", "n/count") == "3"
+    finally:
+        other.kill()
+    assert "worker 1 gives the registry up: it is read from the disk again" in caplog.text
+
+
+async def load_unless_failed(store: WorkerStore, key: str) -> bytes | None:
+    try:
+        return await store.load(key)
+    except StoreError:
+        return None
+
+
 async def test_a_number_has_one_process(directory: Path) -> None:
     with WorkerProcess(directory, 1):
         store = WorkerStore(directory, 1)
@@ -140,3 +203,40 @@ async def test_a_registry_that_cannot_be_opened_is_told(directory: Path) -> None
     store = WorkerStore(directory, 1)
     with pytest.raises(StoreError, match="should hold one number"):
         await store.open()
+
+
+async def test_a_registry_that_cannot_be_opened_is_tried_ever_more_rarely(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It may be for hours, and other workers try as well. It is told once, and again when it happens again."""
+    (directory / "@workers").mkdir()
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    healed = asyncio.Event()
+
+    @asynccontextmanager
+    async def fail() -> AsyncIterator[Registry]:
+        times.append(loop.time())
+        if not healed.is_set() or len(times) == 7:
+            raise StoreError("no disk")
+        registry = create_autospec(Registry, instance=True)
+        registry.broken = asyncio.Event()
+        if len(times) == 6:
+            registry.broken.set()
+        yield registry
+
+    async def give_up(_: str) -> None:
+        raise AssertionError
+
+    locks = ByteLocks(directory / "@workers" / "lock")
+    keys = WorkerKeys(directory / "@workers", 1, locks, fail, give_up)
+    while len(times) < 5:
+        await asyncio.sleep(0.01)
+    healed.set()
+    while len(times) < 8:
+        await asyncio.sleep(0.01)
+    await keys.open()
+    await keys.close()
+    locks.close()
+    assert times[4] - times[3] >= 0.15
+    assert caplog.messages.count("the registry: no disk") == 2

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.types import WHOLE, NotLeader, OffsetConflict
 from korvet_fast.store.workers import owners
 from korvet_fast.store.workers.store import WorkerStore
@@ -194,6 +195,25 @@ async def test_a_dropped_log_is_gone_for_its_owner_too(tmp_path: Path, other: Wo
         assert (await scene.fill(LOG, 1)).end == 2  # into the new files, not into those that were dropped
 
 
+async def test_a_log_that_another_worker_drops_is_forgotten(tmp_path: Path) -> None:
+    """A program that makes and deletes topics all day must not fill the memory of all workers."""
+    async with opened(tmp_path, 1) as scene, opened(tmp_path, 2) as two:
+        for log in ("orders:0", "orders:1", "kept:0"):
+            await scene.acquire(log)
+            await scene.fill(log, 1)
+            await two.acquire(log)
+        await scene.acquire("orders:1")
+        await two.drop("orders:0")
+        await scene.drop("orders:1")
+        for each in (scene, two):
+            await each.store.close_idle()
+            assert list(each.store._logs) == ["kept:0"]
+        assert await two.read_all("kept:0") == [0]
+        await two.acquire("orders:0")
+        await two.fill("orders:0", 1)
+        assert (await scene.acquire("orders:0")).bounds.end == 1
+
+
 async def test_only_the_owner_removes_records(tmp_path: Path, other: WorkerProcess) -> None:
     async with opened(tmp_path, 1) as scene:
         await other.do("acquire", LOG)
@@ -222,3 +242,17 @@ async def test_an_index_is_written_while_a_log_grows(tmp_path: Path, other: Work
         assert (tmp_path / "orders-0" / f"{0:020}.index").exists()
         scene.append(LOG, end, 1)
         assert (await other.do("acquire", LOG))[1] == end + 1
+
+
+async def test_after_workers_that_ended_well_one_store_finds_nothing_unclean(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(tmp_path, 1) as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 3)
+    caplog.set_level("INFO")
+    store = EmbeddedStore(tmp_path)
+    await store.open()
+    assert await read_all(store, LOG) == [0, 1, 2]
+    await store.close()
+    assert "was not closed cleanly" not in caplog.text

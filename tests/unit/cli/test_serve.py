@@ -156,10 +156,20 @@ def test_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
         code, complaint = refuse(*store, "--workers", "2", "--worker-ports", str(port))
         assert code == 1
         assert f"cannot listen on 127.0.0.1:{port}" in complaint
+        assert "It is worker 2's: other ports are chosen with --worker-ports FIRST-LAST" in complaint
     (tmp_path / "data" / "groups.json").write_text('{"g": {}}')
     code, complaint = refuse(*store, "--workers", "2")
     assert code == 1
     assert "has groups of the text protocol" in complaint
+
+
+def test_auto_takes_ports_for_more_workers_than_there_are_cores(tmp_path: Path) -> None:
+    """The same unit is for all machines; on one with one core no port is needed."""
+    arguments = ("--workers", "auto", "--worker-ports", f"{free_port()}")
+    core = ("taskset", "-c", f"{min(os.sched_getaffinity(0))}")
+    with BrokerProcess(tmp_path / "data", before=core, arguments=arguments) as broker:
+        assert len([line for line in broker.log if "ready kafka://" in line]) == 1
+        assert broker.stop() == 0
 
 
 def test_a_directory_has_one_broker_or_one_family_of_workers(tmp_path: Path) -> None:

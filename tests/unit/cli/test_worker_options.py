@@ -1,13 +1,13 @@
 """`--workers` and `--worker-ports`: each worker's addresses and number, and what is refused."""
 
-import os
 from pathlib import Path
 
 import click
 import pytest
 
+from korvet_fast.cli import worker_options
 from korvet_fast.cli.broker_options import BrokerOptions
-from korvet_fast.cli.worker_options import make_worker_options, parse_count, parse_ports
+from korvet_fast.cli.worker_options import choose_count, make_worker_options, parse_count, parse_ports
 from korvet_fast.config import read_settings
 from korvet_fast.endpoint import Endpoint, read_endpoint
 from korvet_fast.store.redis.connection.url import parse_url
@@ -85,10 +85,13 @@ def test_what_cannot_be_is_refused(given: BrokerOptions, ports: range | None, wh
     assert why in refused.value.message
 
 
-def test_counts() -> None:
+def test_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse_count("1") == 1
     assert parse_count("256") == 256
-    assert parse_count("auto") == min(256, len(os.sched_getaffinity(0)))
+    for cores, count in ((1, 1), (3, 3), (500, 256)):
+        monkeypatch.setattr(worker_options, "count_cores", lambda cores=cores: cores)
+        assert choose_count() == count
+    assert parse_count("auto") is None
     for bad in ("0", "257", "-1", "two", "", "1.5"):
         with pytest.raises(click.BadParameter, match="is not a number from 1 to 256, and not auto"):
             parse_count(bad)

@@ -1,18 +1,30 @@
-"""The parent of `serve --workers N`, with a process that takes its time to end."""
+"""The parent of `serve --workers N`: when it kills a worker, when it starts one again, and when it ends all."""
 
+import errno
 import mmap
+import multiprocessing
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from unittest.mock import create_autospec
 
+import click
 import pytest
 
+from korvet_fast.cli import workers
 from korvet_fast.cli.broker_options import BrokerOptions
-from korvet_fast.cli.workers import Life, Worker
+from korvet_fast.cli.workers import Companion, Life, Parent, Worker, family_lock, kill_silent
+from korvet_fast.config import read_settings
+from korvet_fast.store.embedded.lock import Lock
 
 
-def make_worker() -> tuple[Worker, Life]:
-    life = Life(mmap.mmap(-1, mmap.PAGESIZE), 1)
-    worker = Worker(1, create_autospec(BrokerOptions), life)
+def make_worker(number: int = 1) -> tuple[Worker, Life]:
+    life = Life(mmap.mmap(-1, mmap.PAGESIZE), number)
+    worker = Worker(number, create_autospec(BrokerOptions), life)
     worker.process = create_autospec(BaseProcess, instance=True)
     worker.process.is_alive.return_value = True
     return worker, life
@@ -20,16 +32,202 @@ def make_worker() -> tuple[Worker, Life]:
 
 def test_a_silent_worker_is_killed_once(caplog: pytest.LogCaptureFixture) -> None:
     """The system may take a while to end it: until then nothing is said again."""
-    worker, _ = make_worker()
+    (silent, _), (other, life) = make_worker(), make_worker(2)
     for _ in range(6):
-        worker.kill_if_silent(1.0, 3.0)
+        kill_silent([silent, other], 1.0, 3.0)
+        life.beat()
     assert caplog.messages == ["worker 1 gave no sign of life for 3 s and is killed"]
-    assert worker.process.kill.call_count == 1
+    assert silent.process.kill.call_count == 1
+    assert other.process.kill.call_count == 0
 
 
 def test_a_sign_of_life_ends_the_silence() -> None:
     worker, life = make_worker()
-    for _ in range(6):
-        worker.kill_if_silent(2.0, 3.0)
+    for _ in range(20):
+        kill_silent([worker], 14.0, 3.0)
         life.beat()
     assert worker.process.kill.call_count == 0
+
+
+def test_where_all_are_silent_it_may_be_the_disk() -> None:
+    """They have five times as long; a worker that is about to be started again gives no sign, and is not asked."""
+    pairs = [make_worker(number) for number in (1, 2, 3)]
+    made = [worker for worker, _ in pairs]
+    gone, made[2].process = made[2].process, None
+    for _ in range(15):
+        kill_silent(made, 1.0, 3.0)
+    assert [worker.process.kill.call_count for worker in made[:2]] == [0, 0]
+    for _, life in pairs[:2]:
+        life.beat()
+    for _ in range(17):
+        kill_silent(made, 1.0, 3.0)
+    assert [worker.process.kill.call_count for worker in made[:2]] == [1, 1]
+    assert gone.kill.call_count == 0
+
+
+def end(worker: Worker, code: int) -> float:
+    """Have its process end with this code; returns the seconds until the next one may start."""
+    worker.process = create_autospec(BaseProcess, instance=True)
+    worker.process.exitcode = code
+    assert worker.note_end() == code
+    return worker.due - time.monotonic()
+
+
+def test_a_worker_that_never_becomes_ready_is_started_ever_more_rarely() -> None:
+    """For days, too: 2**1024 would be no number of seconds."""
+    worker, _ = make_worker()
+    worker.start(lambda _: None)
+    pauses = [end(worker, -signal.SIGKILL) for _ in range(1100)]
+    assert pauses[0] <= 1
+    assert 20 < pauses[10] <= 30
+    assert pauses[-1] <= 30
+
+
+def test_a_worker_that_serves_and_dies_at_once_is_started_ever_more_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever kills it may come with the first request; once it has served for long, it is started at once."""
+    worker, life = make_worker()
+    worker.start(lambda _: None)
+    pauses = []
+    for _ in range(8):
+        life.note_ready()
+        pauses.append(end(worker, -signal.SIGSEGV))
+    assert pauses[0] <= 1
+    assert 20 < pauses[-1] <= 30
+    later = time.monotonic() + 60
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert end(worker, -signal.SIGSEGV) <= 0
+    worker.process = None
+    worker.start(lambda _: None)
+    life.note_ready()
+    assert end(worker, -signal.SIGSEGV) == pytest.approx(1)
+
+
+def test_a_worker_that_the_system_has_no_room_for_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(os, "fork", refuse)
+    worker, _ = make_worker()
+    worker.process = None
+    worker.start(lambda _: None)
+    assert worker.process is None
+    assert worker.due > time.monotonic()
+    assert "worker 1 cannot be started (Resource temporarily unavailable): tried again in" in caplog.text
+
+
+def make_parent(count: int, serve: Callable[[Worker, Companion], None]) -> Parent:
+    plan = BrokerOptions("file:x", Path("x"), (), (), read_settings([]), False)
+    return Parent([plan] * count, serve)
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    def serve(_: Worker, __: Companion) -> None:
+        try:
+            (tmp_path / "first life").touch(exist_ok=False)
+        except FileExistsError:
+            os.kill(os.getppid(), signal.SIGTERM)
+        else:
+            os.kill(os.getpid(), 36)
+
+    assert make_parent(1, serve).run() == 0
+    assert "worker 1 has ended (signal 36): it starts again in" in caplog.text
+
+
+def test_a_worker_that_cannot_start_again_does_not_end_the_others(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Its first life was short, and a port is taken by now: the others may have served for hours."""
+
+    def serve(worker: Worker, companion: Companion) -> None:
+        if worker.number == 1:
+            companion.life.note_ready()
+            (tmp_path / "ready").touch()
+            time.sleep(240)
+        life = len(list(tmp_path.glob("life *"))) + 1
+        (tmp_path / f"life {life}").touch()
+        if life == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        while not (tmp_path / "ready").exists():
+            time.sleep(0.01)
+        if life == 2:
+            raise click.ClickException("the port is taken")
+        os.kill(os.getppid(), signal.SIGTERM)
+
+    assert make_parent(2, serve).run() == 0
+    assert "worker 2 has ended (exit code 1): it starts again in" in caplog.text
+
+
+def test_workers_of_which_one_cannot_start_end(caplog: pytest.LogCaptureFixture) -> None:
+    """It has said why, and would say it again; others may be ready by then."""
+
+    def serve(worker: Worker, companion: Companion) -> None:
+        if worker.number == 2:
+            raise click.ClickException("the port is taken")
+        companion.life.note_ready()
+        time.sleep(240)
+
+    assert make_parent(2, serve).run() == 1
+    assert caplog.text == ""
+
+
+def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the interpreter, which is about to end, would wait for them for ever."""
+
+    earlier = multiprocessing.active_children()
+    children: list[BaseProcess] = []
+
+    def fail(*_: object) -> None:
+        children.extend(child for child in multiprocessing.active_children() if child not in earlier)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(workers, "wait", fail)
+    with pytest.raises(ZeroDivisionError):
+        make_parent(2, lambda _, __: time.sleep(240)).run()
+    try:
+        for child in children:
+            child.join(20)
+        assert [child.exitcode for child in children] == [-signal.SIGTERM] * 2
+    finally:
+        for child in children:
+            child.kill()
+
+
+def lock_by_a_process_that_is_gone(directory: Path) -> Lock:
+    """The lock as a worker has it whose parent was killed."""
+    lock = Lock(directory)
+    lock.take()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (directory / ".lock").write_text(f"{gone.pid}\n")
+    return lock
+
+
+def test_a_start_waits_for_the_workers_of_a_parent_that_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = lock_by_a_process_that_is_gone(tmp_path)
+    monkeypatch.setattr("time.sleep", lambda _: lock.release())
+    with family_lock(tmp_path):
+        assert (tmp_path / ".lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_workers_that_outlive_their_parent_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = lock_by_a_process_that_is_gone(tmp_path)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with pytest.raises(click.ClickException) as refused, family_lock(tmp_path):
+        pass
+    assert "which is gone or in another container; its workers end within 30 s" in refused.value.message
+    assert f"`fuser -v {tmp_path}/.lock` names them" in refused.value.message
+    lock.release()
+
+
+def test_a_refused_start_changes_nothing(tmp_path: Path) -> None:
+    """The next one, with one worker, need not look at each log."""
+    (tmp_path / "checkpoint").write_text("{}")
+    (tmp_path / "groups.json").write_text('{"group": {}}')
+    with pytest.raises(click.ClickException, match="groups of the text protocol"), family_lock(tmp_path):
+        pass
+    assert (tmp_path / "checkpoint").exists()
+    (tmp_path / "groups.json").unlink()

@@ -18,6 +18,9 @@ from korvet_fast.net.limits import ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import _report
 from korvet_fast.store.embedded.store import EmbeddedStore
+from korvet_fast.store.workers.keys import REGISTRY
+from korvet_fast.store.workers.locks import ByteLocks
+from korvet_fast.store.workers.store import WorkerStore
 from korvet_fast.wire.dialects import DIALECTS, OF_CLIENTS
 from toy_dialect import ToyDialect, frame
 
@@ -105,3 +108,25 @@ def test_a_broker_is_starting_until_it_listens(tmp_path: Path) -> None:
     listeners = [Listener(Endpoint("kafka", "127.0.0.1", 0))]
     asyncio.run(serve.serve_until(stop, broker, listeners, ready, Registry()))
     assert said == ["the broker is starting", "", "the broker is stopping"]
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_a_worker_that_waits_for_the_registry_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    """Another worker has the registry, and stands still: the wait would end with an error, after 20 s."""
+    (tmp_path / "@workers").mkdir()
+    locks = ByteLocks(tmp_path / "@workers" / "lock")
+    assert locks.take(REGISTRY)
+    listeners = [Listener(Endpoint("kafka", "127.0.0.1", 0))]
+
+    async def main() -> None:
+        stop = asyncio.Event()
+        broker = Broker(WorkerStore(tmp_path, 1), read_settings([]))
+        serving = asyncio.create_task(serve.serve(broker, listeners, lambda _: None, stop=stop))
+        while locks.take(1):  # until it has begun to open
+            locks.release(1)
+            await asyncio.sleep(0.01)
+        stop.set()
+        await serving
+
+    asyncio.run(main())
+    locks.close()
