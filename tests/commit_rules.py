@@ -8,12 +8,12 @@ from group_history import UNKNOWN, Answer, find_stale
 from journal import Commit, Journal
 
 Broken = Iterator[str]
-Place = tuple[str, int]  # group, partition
+GroupPartition = tuple[str, int]  # group, partition
 
 
 def find_early(run: Journal) -> Broken:
     """A member commits no more than it was delivered, or than its group may have committed."""
-    for commits in _by_place(run).values():
+    for commits in _by_group_partition(run).values():
         for commit in commits:
             claims = run.read[commit.member][: commit.seen]
             delivered = max((offset + 1 for (where, offset), _ in claims if where == commit.partition), default=0)
@@ -28,7 +28,7 @@ def find_early(run: Journal) -> Broken:
 
 def find_back(run: Journal) -> Broken:
     """What a group committed is not taken back by a commit."""
-    for commits in _by_place(run).values():
+    for commits in _by_group_partition(run).values():
         highest_before = _highest(commits)
         for commit in commits:
             if not commit.answer.error and commit.offset < (earlier := highest_before(commit.answer.begun)):
@@ -37,7 +37,7 @@ def find_back(run: Journal) -> Broken:
 
 def find_lost(run: Journal) -> Broken:
     """A position that is told was committed, and no commit that was answered before is above it."""
-    places = _by_place(run)
+    places = _by_group_partition(run)
     for position in run.positions:
         commits = places[position.answer.group, position.partition]
         known = {each.offset for each in commits if each.answer.error in {"", *UNKNOWN}}
@@ -64,8 +64,8 @@ COMMIT_RULES: dict[str, Callable[[Journal], Broken]] = {
 }
 
 
-def _by_place(run: Journal) -> defaultdict[Place, list[Commit]]:
-    places: defaultdict[Place, list[Commit]] = defaultdict(list)
+def _by_group_partition(run: Journal) -> defaultdict[GroupPartition, list[Commit]]:
+    places: defaultdict[GroupPartition, list[Commit]] = defaultdict(list)
     for commit in list(run.commits):  # somebody may be committing
         places[commit.answer.group, commit.partition].append(commit)
     return places

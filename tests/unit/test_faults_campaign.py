@@ -32,8 +32,8 @@ def test_every_round_has_all_kinds_of_faults_and_a_seed_of_its_own(file: Path) -
     ("text", "failed"),
     [
         ("from requirement import missing\ndef test_it(): missing('no server')", ["test_it"]),
-        ("import pytest\ndef test_it(): pytest.skip('not here')", ["no test of it passed"]),
-        ("import pytest\ndef test_it(): pytest.skip('not here')\ndef test_other(): pass", []),
+        ("import pytest\ndef test_it(): raise pytest.skip.Exception('not here')", ["no test of it passed"]),
+        ("import pytest\ndef test_it(): raise pytest.skip.Exception('not here')\ndef test_other(): pass", []),
     ],
     ids=["a tool is missing", "all are skipped", "one is skipped"],
 )
