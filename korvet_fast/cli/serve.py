@@ -10,13 +10,14 @@ import uvloop
 from korvet_fast._native import allocate_small_objects
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.exposure import find_exposures
+from korvet_fast.cli.family_lock import family_lock
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.registration import make_registration
 from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
 from korvet_fast.cli.worker_options import choose_count, make_worker_options, worker_options
-from korvet_fast.cli.workers import Companion, Parent, family_lock
+from korvet_fast.cli.workers import Companion, Parent
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError, TooFewThreads

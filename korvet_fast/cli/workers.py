@@ -6,7 +6,6 @@ number in memory that a worker's loop makes grow.
 """
 
 import asyncio
-import json
 import logging
 import mmap
 import multiprocessing
@@ -15,22 +14,14 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Final
 
 import click
 
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.cli.signals import asked_to_end
-from korvet_fast.core.groups.text_files import GROUPS
-from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.lock import HolderGone, Lock
-from korvet_fast.store.embedded.recovery import discard_checkpoint
-from korvet_fast.store.embedded.unreadable import explain
-from korvet_fast.store.redis.connection.url import RedisUrl
 
 log = logging.getLogger("korvet_fast")
 
@@ -39,51 +30,10 @@ _SPACE: Final = 0.5  # seconds from one start of a worker to its next, at least
 _LIVELY: Final = 1.0  # seconds of silence that mean nothing
 _ALL_SILENT: Final = 5  # times as long all workers may be silent at once: it may be the disk that stands still
 _LONGEST: Final = 30.0  # seconds between two starts of a worker that does not live as long
-_FAREWELL: Final = 10.0  # seconds that the workers of an earlier parent, which was killed, have to end
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LIFE: Final = struct.Struct("qq")  # signs of life, and whether clients were ever served
 
 _processes = multiprocessing.get_context("fork")
-
-
-@contextmanager
-def family_lock(place: Path | RedisUrl) -> Iterator[None]:
-    """Lock the directory for the parent and all of its workers: it is free when the last of them has gone.
-
-    Raises `click.ClickException` if the directory cannot be used by several workers.
-    """
-    assert isinstance(place, Path), "workers share files"
-    lock, groups = Lock(place), place / GROUPS
-    try:
-        _claim(lock)
-        if groups.exists() and json.loads(groups.read_bytes()):
-            raise click.ClickException(
-                f"{groups} has groups of the text protocol, which one worker keeps there for people to read, and "
-                "several cannot: serve them with --workers 1, or remove the file with the offsets in it"
-            )
-        discard_checkpoint(place)
-    except StoreError as error:
-        raise click.ClickException(error.detail) from None
-    except OSError as error:
-        raise click.ClickException(explain(error, place)) from None
-    except ValueError as error:
-        raise click.ClickException(f"{groups} cannot be read: {error}") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _claim(lock: Lock) -> None:
-    """Take the lock, if need be from the workers of a parent that is gone, which are ending. Raises `StoreError`."""
-    for _ in range(int(_FAREWELL / _TICK)):
-        try:
-            lock.claim()
-        except HolderGone:
-            time.sleep(_TICK)
-        else:
-            return
-    lock.claim()
 
 
 class Life:

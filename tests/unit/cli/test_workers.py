@@ -5,7 +5,6 @@ import mmap
 import multiprocessing
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -17,9 +16,8 @@ import pytest
 
 from korvet_fast.cli import workers
 from korvet_fast.cli.broker_options import BrokerOptions
-from korvet_fast.cli.workers import Companion, Life, Parent, Worker, family_lock, kill_silent
+from korvet_fast.cli.workers import Companion, Life, Parent, Worker, kill_silent
 from korvet_fast.config import read_settings
-from korvet_fast.store.embedded.lock import Lock
 
 
 def make_worker(number: int = 1) -> tuple[Worker, Life]:
@@ -192,42 +190,3 @@ def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch
     finally:
         for child in children:
             child.kill()
-
-
-def lock_by_a_process_that_is_gone(directory: Path) -> Lock:
-    """The lock as a worker has it whose parent was killed."""
-    lock = Lock(directory)
-    lock.take()
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    (directory / ".lock").write_text(f"{gone.pid}\n")
-    return lock
-
-
-def test_a_start_waits_for_the_workers_of_a_parent_that_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lock = lock_by_a_process_that_is_gone(tmp_path)
-    monkeypatch.setattr("time.sleep", lambda _: lock.release())
-    with family_lock(tmp_path):
-        assert (tmp_path / ".lock").read_text() == f"{os.getpid()}\n"
-
-
-def test_workers_that_outlive_their_parent_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lock = lock_by_a_process_that_is_gone(tmp_path)
-    monkeypatch.setattr("time.sleep", lambda _: None)
-    with pytest.raises(click.ClickException) as refused, family_lock(tmp_path):
-        pass
-    assert "which is gone or in another container; its workers end within 30 s" in refused.value.message
-    assert f"`fuser -v {tmp_path}/.lock` names them" in refused.value.message
-    lock.release()
-
-
-def test_a_refused_start_changes_nothing(tmp_path: Path) -> None:
-    """The next one, with one worker, need not look at each log."""
-    (tmp_path / "checkpoint").write_text("{}")
-    (tmp_path / "groups.json").write_text('{"group": {}}')
-    with pytest.raises(click.ClickException, match="groups of the text protocol"), family_lock(tmp_path):
-        pass
-    assert (tmp_path / "checkpoint").exists()
-    (tmp_path / "groups.json").unlink()

@@ -1,0 +1,60 @@
+"""The lock of a directory that several workers and their parent have together."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from korvet_fast.core.groups.text_files import GROUPS
+from korvet_fast.errors import StoreError
+from korvet_fast.store.embedded.lock import HolderGone, Lock
+from korvet_fast.store.embedded.recovery import discard_checkpoint
+from korvet_fast.store.embedded.unreadable import explain
+from korvet_fast.store.redis.connection.url import RedisUrl
+
+_FAREWELL: Final = 10.0  # seconds that the workers of an earlier parent, which was killed, have to end
+_LOOK: Final = 0.1  # seconds between two looks at whether they have
+
+
+@contextmanager
+def family_lock(place: Path | RedisUrl) -> Iterator[None]:
+    """Lock the directory for the parent and all of its workers: it is free when the last of them has gone.
+
+    Raises `click.ClickException` if the directory cannot be used by several workers.
+    """
+    assert isinstance(place, Path), "workers share files"
+    lock, groups = Lock(place), place / GROUPS
+    try:
+        _claim(lock)
+        if groups.exists() and json.loads(groups.read_bytes()):
+            raise click.ClickException(
+                f"{groups} has groups of the text protocol, which one worker keeps there for people to read, and "
+                "several cannot: serve them with --workers 1, or remove the file with the offsets in it"
+            )
+        discard_checkpoint(place)
+    except StoreError as error:
+        raise click.ClickException(error.detail) from None
+    except OSError as error:
+        raise click.ClickException(explain(error, place)) from None
+    except ValueError as error:
+        raise click.ClickException(f"{groups} cannot be read: {error}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _claim(lock: Lock) -> None:
+    """Take the lock, if need be from the workers of a parent that is gone, which are ending. Raises `StoreError`."""
+    for _ in range(int(_FAREWELL / _LOOK)):
+        try:
+            lock.claim()
+        except HolderGone:
+            time.sleep(_LOOK)
+        else:
+            return
+    lock.claim()
