@@ -293,9 +293,7 @@ class Replicas:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
             if self._lacks_copy(log, state):
                 raise CannotLead(
-                    f"{log}: this broker has copied nothing yet, or its copy is gone; others may have all of it. Name "
-                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N. If nobody has it, "
-                    f"name this broker: --broker {self._own} --unclean"
+                    f"{log}: this broker has copied nothing yet, or its copy is gone; {self._name_another(log, state)}"
                 )
             taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
             if why := explain_last_epoch(taken.epoch):
@@ -414,15 +412,24 @@ class Replicas:
                     return ""
                 continue
             if not is_whole and not unclean:
-                return (
-                    f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one, "
-                    "or, if nobody has it, this one with --unclean"
-                )
+                another = self._name_another(log, state)
+                return f"broker {broker} has copied nothing of {log} yet, or its copy is gone; {another}"
             loses = not is_whole or broker not in state.isr
             isr = (broker,) if loses else state.isr
             changed = state._replace(version=state.version + 1, leader=broker, isr=isr, recovering=loses)
             if await self._registry.save(PREFIX + log, changed.pack(), document):
                 return ""
+
+    def _name_another(self, log: str, state: PartitionState) -> str:
+        """What an operator may do where this broker's copy is gone: the others in sync have all that is safe."""
+        command = f"korvet-fast partition lead {log.replace(':', ' ')} --broker"
+        others = [str(broker) for broker in state.isr if broker != self._own]
+        if others:
+            return f"in sync is broker {' or '.join(others)}, so name that: {command} {others[0]}"
+        return (
+            f"no other broker is in sync. How much one lacks is told by {command} N --unclean. If nobody has it, name "
+            f"this broker: --broker {self._own} --unclean"
+        )
 
     async def _await_copy(self, log: str, until: float) -> bool:
         """Whether this broker has what it may lead."""
