@@ -76,13 +76,13 @@ def test_what_is_advised_loses_nothing(tmp_path: Path) -> None:
             shutil.rmtree(tmp_path / "broker-2" / "data")
             trio.start(2)
             trio.wait_for("orders", lambda one: one.leader == -1)
-            lead = ("partition", "lead", "orders", "0", "--broker", "2")
-            said = " ".join(trio.run_once(*lead).stderr.split())
+            appoint = ("partition", "lead", "orders", "0", "--broker", "2")
+            said = " ".join(trio.run_once(*appoint).stderr.split())
             another = "name that: korvet-fast partition lead orders 0 --broker "
             assert another in said
             assert not said.partition(another)[2].startswith("2")
             assert "--unclean" not in said
-            assert re.search(r"broker 2 lacks \d+ records of orders 0", trio.run_once(*lead, "--unclean").stderr)
+            assert re.search(r"broker 2 lacks \d+ records of orders 0", trio.run_once(*appoint, "--unclean").stderr)
             found = re.search(
                 r"korvet-fast (partition lead orders 0 --broker [13]) --b", trio.run_once("cluster", "info").stdout
             )
