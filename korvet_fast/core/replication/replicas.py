@@ -108,7 +108,7 @@ class Replicas:
         """The brokers that have copies, the first choice of a leader first; none where there is no such partition."""
         topic, _, index = log.rpartition(":")
         document = self._topics.get(topic)
-        return document.replicas[int(index)] if document is not None and int(index) < document.partitions else ()
+        return document.replicas[int(index)] if document is not None and 0 <= int(index) < document.partitions else ()
 
     def find_state(self, log: str) -> PartitionState | None:
         """The leader and the in-sync replicas of a partition; None if there is no such partition."""

@@ -373,3 +373,12 @@ async def test_a_former_leader_that_is_cut_off_does_not_take_itself_for_the_lead
             hasty.setattr(metadata_log, "_PATIENCE", 0.2)
             await scene.stores[1].is_leader(log)
         assert await scene.stores[2].is_leader(log)
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+async def test_nobody_has_copies_of_a_partition_that_there_is_not(tmp_path: Path, index: int) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.create()
+        replicas = scene.brokers[1].replicas
+        assert replicas.find_replicas(f"orders:{index}") == ()
+        assert replicas.find_state(f"orders:{index}") is None
