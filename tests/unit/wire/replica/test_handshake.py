@@ -131,6 +131,21 @@ async def test_running_brokers_take_an_operators_word_too(tmp_path: Path, monkey
         assert named.election.leader == PEER
 
 
+@pytest.mark.parametrize(
+    "places",
+    [None, [{"topic": "orders", "partitions": [0]}], [{"topic": "@registry", "partitions": [0, 1]}]],
+    ids=["all", "a topic's", "no partition 0"],
+)
+async def test_an_operator_names_no_leaders_of_topics(scene: PeerScene, places: list[dict[str, Any]] | None) -> None:
+    """ACLs say who may do that, at the listeners for clients."""
+    await scene.enter(claimed=OPERATOR, broker=OPERATOR)
+    answer = await scene.ask(ELECT_LEADERS, 2, election_type=0, topic_partitions=places)
+    assert answer["error_code"] == CODES["CLUSTER_AUTHORIZATION_FAILED"]
+    rows = [row for topic in answer["replica_election_results"] for row in topic["partition_result"]]
+    assert len(rows) == sum(len(place["partitions"]) for place in places or ())
+    assert all("names the leader of @registry 0 only" in row["error_message"] for row in rows)
+
+
 @pytest.mark.parametrize("message", [FETCH, KEYS, VOTE, OFFSET_FOR_LEADER_EPOCH], ids=lambda message: message.name)
 async def test_an_operator_is_no_broker(scene: PeerScene, message: Message) -> None:
     await scene.enter(claimed=OPERATOR, broker=OPERATOR)
