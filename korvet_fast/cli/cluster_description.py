@@ -164,8 +164,12 @@ def _explain_partitions(log: MetadataLog, present: Mapping[int, str], leaderless
 
 
 def _find_heirs(row: Row, present: Collection[int]) -> list[int]:
-    """The brokers in sync that answer, in the order of the replicas."""
-    return [broker for broker in row["replica_nodes"] if broker in row["isr_nodes"] and broker in present]
+    """The brokers in sync that answer, in the order of the replicas, but for the first one.
+
+    If that one answers and does not lead, its copy may be gone: it is named where there is no other.
+    """
+    found = [broker for broker in row["replica_nodes"] if broker in row["isr_nodes"] and broker in present]
+    return sorted(found, key=lambda broker: broker == row["replica_nodes"][0])
 
 
 def _write_command(topic: str, partition: int, broker: int, present: Mapping[int, str]) -> str:

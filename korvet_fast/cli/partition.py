@@ -92,14 +92,14 @@ def _appoint_by_secret(secret_file: Path, broker: int, bootstrap: Bootstrap, *, 
 
 
 async def _warn(cluster: Cluster, topic: str, partition: int, broker: int) -> str:
-    """What is lost if this broker leads though it is not in sync. Raises `ClientError`."""
+    """What is lost if this broker leads, in sync or not: its disk may be gone. Raises `ClientError`."""
     row = await find_partition(cluster, topic, partition)
     await find_replica(cluster, topic, row, broker)
-    if broker in row["isr_nodes"]:
-        return f"broker {broker} is in sync, so nothing is lost: leave out --unclean"
     ends = await find_ends(cluster, topic, row)
     if broker not in ends:
         raise ClientError(f"broker {broker} does not say how far its copy of {topic} {partition} is; try again")
+    if broker in row["isr_nodes"] and ends[broker] == max(ends.values()):
+        return f"broker {broker} is in sync, so nothing is lost: leave out --unclean"
     lag = (await find_lags(cluster, topic, [row])).get((partition, broker), 0)
     lost = max(*ends.values(), ends[broker] + lag) - ends[broker]
     away = sorted(set(row["replica_nodes"]) - ends.keys())

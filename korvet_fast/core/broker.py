@@ -101,8 +101,8 @@ class Broker:
             log,
         )
         self.recovery_queue = self._collaborators.recovery_queue
-        find_leader = replication.replicas.find_leader if replication is not None else None
-        self._leaders = LeaderReconciler(self.cluster, self._directory, log, find_leader)
+        named = replication.replicas if replication is not None else None
+        self._leaders = LeaderReconciler(self.cluster, self._directory, log, named)
         placement = Placement(replication.brokers, settings) if replication is not None else None
         self.topics = Topics(self._collaborators, settings, self._leaders.reconcile, self.cluster, placement)
         self.replica_selector = make_selector(settings, replication, self.cluster)

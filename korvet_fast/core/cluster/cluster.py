@@ -70,7 +70,8 @@ class Cluster:
         first = -1 if store.shared is not None else own
         rack = settings.text("broker.rack") or None
         me = BrokerRegistration(first, secrets.token_hex(8), platform.node(), (), rack=rack)
-        self._lifecycle = BrokerLifecycle(store, clock, me, self._wanted)
+        needs_id = bool(settings.text("replication.peers"))
+        self._lifecycle = BrokerLifecycle(store, clock, me, self._wanted, needs_id=needs_id)
         self._liveness = Liveness(self.lease, self._interval)
         self._state = STARTING
         self._held_until = -_FOREVER if store.shared is not None else _FOREVER

@@ -1,7 +1,8 @@
 """Taking over the partitions that fall to this broker, and giving up those that fall to another one."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.leader_directory import LeaderDirectory
@@ -16,6 +17,16 @@ _NAMED = 5  # partitions in a line of the log
 _TAKEN_FOR_GONE = "the other brokers took this one for gone"
 
 
+class NamedLeaders(Protocol):
+    """The leaders of logs, where an operator names them."""
+
+    def find_leader(self, log: str) -> int:
+        """The id of the broker that is to lead a log."""
+
+    def leads(self, log: str) -> bool:
+        """Whether this broker has a log as its leader: it may have been taken away, and given back, meanwhile."""
+
+
 class LeaderReconciler:
     """Makes this broker lead the partitions that it is to lead, and no others.
 
@@ -28,27 +39,26 @@ class LeaderReconciler:
         cluster: Cluster,
         directory: LeaderDirectory,
         log: RateLimitedLog,
-        find_leader: Callable[[str], int] | None = None,
+        named: NamedLeaders | None = None,
     ) -> None:
-        """`find_leader`: the id of the broker that is to lead a log, where an operator names it."""
         self._cluster = cluster
         self._directory = directory
         self._log = log
-        self._find_leader = find_leader
+        self._named = named
         self._lease = Lease(cluster)
         self._reconciling = asyncio.Lock()
 
     @property
     def is_valid(self) -> bool:
         """Whether this broker may act as the leader: no other broker can have taken its partitions over yet."""
-        return self._find_leader is not None or self._lease.is_valid
+        return self._named is not None or self._lease.is_valid
 
     def renounce(self, topics: Iterable[Topic]) -> bool:
         """If the other brokers took this one for dead, resign from all partitions. Returns whether they did.
 
         `topics`: all topics of the cluster.
         """
-        if not self._lease.renew() or self._find_leader is not None:
+        if not self._lease.renew() or self._named is not None:
             return False
         led = [one for topic in topics for one in topic.partitions if one.leadership.leads]
         for partition in led:
@@ -71,8 +81,8 @@ class LeaderReconciler:
 
     async def _compare(self, topic: Topic) -> list[Partition]:
         """Resign from what others lead; returns the partitions to acquire."""
-        if self._find_leader is not None:
-            return await self._compare_named(topic, self._find_leader)
+        if self._named is not None:
+            return await self._compare_named(topic, self._named)
         own, is_member = self._cluster.id, self._cluster.is_member
         targets = self._cluster.preferred_leaders(topic.id, len(topic.partitions))
         missing = []
@@ -88,18 +98,23 @@ class LeaderReconciler:
                 missing.append(partition)  # also where a broker that should not lead has just led
         return missing
 
-    async def _compare_named(self, topic: Topic, find_leader: Callable[[str], int]) -> list[Partition]:
+    async def _compare_named(self, topic: Topic, named: NamedLeaders) -> list[Partition]:
         """As `_compare`, where an operator names the leaders. Others have their turn between."""
         missing = []
         pace = BackgroundPace()
         for partition in list(topic.partitions):
             if pace.due():
                 await pace.turn()
-            leader = find_leader(partition.name)
-            if leader == self._cluster.id and not partition.leadership.leads:
+            leader = named.find_leader(partition.name)
+            if leader != self._cluster.id:
+                if partition.leadership.leads:
+                    partition.leader.resign(f"{partition.name} is led by broker {leader} now")
+                continue
+            # One that does not know its end finds out by itself.
+            if partition.leadership.knows_end and not named.leads(partition.name):
+                partition.leader.resign(f"{partition.name} was to be led by another broker meanwhile")
+            if not partition.leadership.leads:
                 missing.append(partition)
-            elif leader != self._cluster.id and partition.leadership.leads:
-                partition.leader.resign(f"{partition.name} is led by broker {leader} now")
         return missing
 
     def _tell(self, what: str, partitions: Sequence[str]) -> None:

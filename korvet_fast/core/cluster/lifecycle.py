@@ -43,9 +43,13 @@ def choose_id(records: Registrations, wanted: int | None, former: set[int], sile
 class BrokerLifecycle:
     """The record of this broker. `registration.id` is -1 until an id was claimed."""
 
-    def __init__(self, store: KeyStore, clock: Clock, me: BrokerRegistration, wanted: int | None) -> None:
+    def __init__(
+        self, store: KeyStore, clock: Clock, me: BrokerRegistration, wanted: int | None, *, needs_id: bool
+    ) -> None:
+        """`needs_id`: brokers cannot be without `wanted` here."""
         self.registration = me
         self._wanted = wanted
+        self._or_none = "" if needs_id else ", or none: then it takes one that is free"
         self._store = store
         self._clock = clock
         self._document: bytes | None = ABSENT  # as it stands in the registry
@@ -74,7 +78,7 @@ class BrokerLifecycle:
             elif rival[:2] == present[:2] and rival.heartbeat != present.heartbeat and present.state != LEAVING:
                 raise SettingError(
                     f"node.id={present.id} belongs to the broker at {present.addresses[0].address}, which is alive. "
-                    "Give each broker a node.id of its own, or none: then it takes one that is free"
+                    f"Give each broker a node.id of its own{self._or_none}"
                 )
             rival = present
             await self._clock.sleep(interval / 4)

@@ -28,6 +28,17 @@ class PartitionState(NamedTuple):
         """The document."""
         return json.dumps(self._asdict()).encode()
 
+    def name_another(self, log: str, lost: int) -> str:
+        """What an operator may do where broker `lost` has no copy: the others in sync have all that is safe."""
+        command = f"korvet-fast partition lead {log.replace(':', ' ')} --broker"
+        others = [str(broker) for broker in self.isr if broker != lost]
+        if others:
+            return f"in sync is broker {' or '.join(others)}, so name that: {command} {others[0]}"
+        return (
+            f"no other broker is in sync. How much one lacks is told by {command} N --unclean. If nobody has it, name "
+            f"this broker: --broker {lost} --unclean"
+        )
+
 
 def begin_state(topic: str, replicas: Sequence[int]) -> PartitionState:
     """The state of a new partition."""

@@ -108,7 +108,7 @@ class Replicas:
         """The brokers that have copies, the first choice of a leader first; none where there is no such partition."""
         topic, _, index = log.rpartition(":")
         document = self._topics.get(topic)
-        return document.replicas[int(index)] if document is not None and int(index) < document.partitions else ()
+        return document.replicas[int(index)] if document is not None and 0 <= int(index) < document.partitions else ()
 
     def find_state(self, log: str) -> PartitionState | None:
         """The leader and the in-sync replicas of a partition; None if there is no such partition."""
@@ -124,6 +124,11 @@ class Replicas:
         if state is None or (state.leader == self._own and log not in self.logs):
             return -1
         return state.leader
+
+    def leads(self, log: str) -> bool:
+        """Whether this broker's copy takes appends as the leader's: not before `acquire`, nor after another's turn."""
+        replica = self.logs.get(log)
+        return replica is not None and replica.progress is not None
 
     def is_led_by(self, log: str, broker: int) -> bool:
         """Whether a broker is to lead a partition, and is not known to lack what it has to have for that."""
@@ -146,7 +151,7 @@ class Replicas:
         replica.in_sync = self._own in state.isr
         if state.leader == self._own:
             if isinstance(progress, LeaderProgress) and progress.epoch == state.epoch:
-                progress.configure(self._find_minimum(log))
+                progress.configure(self._configure(log).copies)
                 self._take_isr(replica, progress, state)
             elif progress is not None and progress.epoch < state.epoch:
                 replica.stop_leading()
@@ -173,11 +178,9 @@ class Replicas:
         progress = replica.progress if replica is not None else None
         return progress.find_in_sync(self._clock.monotonic()) if isinstance(progress, LeaderProgress) else ()
 
-    def _find_minimum(self, log: str) -> int:
-        """min.insync.replicas of a partition's topic."""
-        return self._configure(log.rpartition(":")[0]).copies
-
-    def _configure(self, topic: str) -> TopicConfig:
+    def _configure(self, log: str) -> TopicConfig:
+        """The settings of a partition's topic."""
+        topic = log.rpartition(":")[0]
         document = self._topics[topic]
         known = self._configs.get(topic)
         if known is None or known[0] is not document:
@@ -234,7 +237,7 @@ class Replicas:
             if self._topics.get(topic) is not document:
                 return  # it was changed or deleted meanwhile, and its turn comes again
             if log in self.logs:
-                self.logs[log].segment_limits = self._configure(topic).segment_limits
+                self.logs[log].segment_limits = self._configure(log).segment_limits
                 self._follow_state(log)
         self._on_change()
 
@@ -292,11 +295,8 @@ class Replicas:
             if state.leader != self._own or self._own not in state.isr:
                 raise NotLeader(f"{log} is to be led by broker {state.leader}")
             if self._lacks_copy(log, state):
-                raise CannotLead(
-                    f"{log}: this broker has copied nothing yet, or its copy is gone; others may have all of it. Name "
-                    f"one of them: korvet-fast partition lead {log.replace(':', ' ')} --broker N. If nobody has it, "
-                    f"name this broker: --broker {self._own} --unclean"
-                )
+                another = state.name_another(log, self._own)
+                raise CannotLead(f"{log}: this broker has copied nothing yet, or its copy is gone; {another}")
             taken = state._replace(version=state.version + 1, epoch=max(state.epoch + 1, epoch), recovering=False)
             if why := explain_last_epoch(taken.epoch):
                 raise StoreError(f"{log}: {why}")
@@ -305,7 +305,7 @@ class Replicas:
                 break
         if not self.find_replicas(log):
             raise NotLeader(f"{log} was deleted")
-        now, minimum = self._clock.monotonic(), self._find_minimum(log)
+        now, minimum = self._clock.monotonic(), self._configure(log).copies
         self._taken[log] = taken.version
         await replica.begin_leading(
             taken.epoch,
@@ -414,10 +414,8 @@ class Replicas:
                     return ""
                 continue
             if not is_whole and not unclean:
-                return (
-                    f"broker {broker} has copied nothing of {log} yet, or its copy is gone; name another one, "
-                    "or, if nobody has it, this one with --unclean"
-                )
+                another = state.name_another(log, self._own)
+                return f"broker {broker} has copied nothing of {log} yet, or its copy is gone; {another}"
             loses = not is_whole or broker not in state.isr
             isr = (broker,) if loses else state.isr
             changed = state._replace(version=state.version + 1, leader=broker, isr=isr, recovering=loses)

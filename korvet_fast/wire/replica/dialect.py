@@ -11,12 +11,12 @@ from korvet_fast.core.replication.peers import LARGEST_SAVE
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.dialect import FirstRequestLimits
 from korvet_fast.wire.kafka.api.api_versions import api_versions
-from korvet_fast.wire.kafka.api.elect_leaders import elect_leaders
 from korvet_fast.wire.kafka.dialect import KafkaDialect
 from korvet_fast.wire.kafka.session import Handler, Route, Service, count_elements
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, ELECT_LEADERS
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
 from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
+from korvet_fast.wire.replica.api.elect_leaders import elect_registry_leader
 from korvet_fast.wire.replica.api.fetch import fetch
 from korvet_fast.wire.replica.api.handshake import challenge, prove
 from korvet_fast.wire.replica.api.metadata_log import keys, vote
@@ -37,7 +37,7 @@ ROUTES: Final[Mapping[int, Route]] = {
         (OFFSET_FOR_LEADER_EPOCH, 4, offset_for_leader_epoch),
         (KEYS, 0, keys),
         (VOTE, 0, vote),
-        (ELECT_LEADERS, 2, elect_leaders),
+        (ELECT_LEADERS, 2, elect_registry_leader),
     )
 }
 

@@ -1,9 +1,12 @@
-"""Two of three brokers are down at once under load, and one of them comes back with an empty directory.
+"""Brokers come back with an empty directory: what was acknowledged is not lost, nor given away by what we advise.
 
-The third had been out of sync: what was acknowledged meanwhile, only the two had, and what says so (who is in sync) was
-in their copies of the metadata log alone. One of the two disks is whole: nothing that was acknowledged may be lost.
+Two of three brokers are down at once under load, and one of the two lost its disk. The third had been out of sync: what
+was acknowledged meanwhile, only the two had, and what says so (who is in sync) was in their copies of the metadata log
+alone. One of the two disks is whole: nothing that was acknowledged may be lost.
 """
 
+import re
+import shlex
 import shutil
 import signal
 import threading
@@ -58,3 +61,32 @@ def refuse_registry(trio: Trio, broker: int) -> None:
             return
         assert time.monotonic() < deadline, done.stderr + trio.tell()
         time.sleep(0.1)
+
+
+def test_what_is_advised_loses_nothing(tmp_path: Path) -> None:
+    """The leader comes back with nothing: another broker is advised, by all that tells an operator what to do."""
+    with Trio(tmp_path) as trio:
+        trio.create("orders", 1)
+        trio.appoint("orders", 0, 2)
+        trio.appoint_registry([1])
+        load = Load(trio.bootstrap, "orders", 1, ("one",))
+        with load.running():
+            load.wait_for(20)
+            trio.brokers[2].kill()
+            shutil.rmtree(tmp_path / "broker-2" / "data")
+            trio.start(2)
+            trio.wait_for("orders", lambda one: one.leader == -1)
+            appoint = ("partition", "lead", "orders", "0", "--broker", "2")
+            said = " ".join(trio.run_once(*appoint).stderr.split())
+            another = "name that: korvet-fast partition lead orders 0 --broker "
+            assert another in said
+            assert not said.partition(another)[2].startswith("2")
+            assert "--unclean" not in said
+            assert re.search(r"broker 2 lacks \d+ records of orders 0", trio.run_once(*appoint, "--unclean").stderr)
+            found = re.search(
+                r"korvet-fast (partition lead orders 0 --broker [13]) --b", trio.run_once("cluster", "info").stdout
+            )
+            assert found is not None
+            trio.run(*shlex.split(found[1]))
+            load.wait_for(20)
+        assert load.check(trio.brokers[1].port) == set()

@@ -5,6 +5,7 @@ A follower that is refused learns from `current_leader` who leads by now.
 
 from korvet_fast.core.replication.leading import ANSWER_BYTES
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
+from korvet_fast.core.replication.replica_fetcher import LONGEST_WAIT_MS
 from korvet_fast.wire.kafka.errors import number
 from korvet_fast.wire.kafka.session import Values
 from korvet_fast.wire.replica.session import Session
@@ -18,7 +19,8 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
         for row in topic["partitions"]
     ]
     leading, room = session.replication.leading, min(request["max_bytes"], ANSWER_BYTES)
-    answers = await leading.fetch(session.follower, positions, request["max_wait_ms"], room)
+    wait_ms = min(max(0, request["max_wait_ms"]), LONGEST_WAIT_MS)
+    answers = await leading.fetch(session.follower, positions, wait_ms, room)
     topics: dict[str, list[Values]] = {}
     for answer in answers:
         topic, _, index = answer.log.rpartition(":")

@@ -48,6 +48,10 @@ def test_an_id_that_a_live_broker_has_is_refused_in_words() -> None:
         first = await scene.start("node.id=7")
         with pytest.raises(SettingError, match=r"node.id=7 belongs to the broker at 127.0.0.1:9001, which is alive"):
             await scene.start("node.id=7")
+        with pytest.raises(SettingError, match=r"of its own, or none: then it takes one that is free$"):
+            await scene.start("node.id=7")
+        with pytest.raises(SettingError, match=r"Give each broker a node.id of its own$"):
+            await scene.start("node.id=7", "replication.peers=7@a:1,8@b:1")  # which needs one
         assert first.leads
         assert first.ids == [7]
 

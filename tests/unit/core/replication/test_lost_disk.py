@@ -105,7 +105,7 @@ async def test_a_part_of_a_partition_is_not_taken_for_the_whole(
         await again.wait()
         assert scene.replica(log, 3).end == 1
         why = await scene.brokers[3].replicas.appoint(log, 3, unclean=False)
-        assert why.endswith("or, if nobody has it, this one with --unclean")
+        assert why.endswith("in sync is broker 1 or 2, so name that: korvet-fast partition lead orders 0 --broker 1")
 
 
 async def test_who_lost_the_disk_does_not_say_that_it_leads(

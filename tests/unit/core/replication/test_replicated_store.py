@@ -101,7 +101,9 @@ async def test_who_has_fetched_nothing_yet_is_named_when_he_has(tmp_path: Path) 
         log = await scene.create(min_insync_replicas=1)
         await scene.acquire(log, 1)
         why = await scene.appoint(log, 2, patience=0.05)
-        assert why.startswith("broker 2 has copied nothing of orders:0 yet, or its copy is gone; name another one")
+        assert why.startswith(
+            "broker 2 has copied nothing of orders:0 yet, or its copy is gone; in sync is broker 1 or 3"
+        )
         assert scene.replica(log, 1).progress is not None
         appointed = asyncio.ensure_future(scene.appoint(log, 2))
         await asyncio.sleep(0.1)
@@ -122,7 +124,9 @@ async def test_a_broker_whose_disk_is_gone_does_not_become_the_leader(tmp_path: 
         (tmp_path / "1").rename(tmp_path / "gone")
         await scene.start(1)
         await scene.until(lambda: log in scene.brokers[1].replicas.logs)
-        with pytest.raises(StoreError, match="has copied nothing yet, or its copy is gone"):
+        with pytest.raises(
+            StoreError, match="has copied nothing yet, or its copy is gone; in sync is broker 2 or 3, so"
+        ):
             await scene.acquire(log, 1)
         assert await scene.appoint(log, 3) == ""
         await scene.until(lambda: scene.replica(log, 1).state.end == 2)
@@ -159,11 +163,11 @@ async def test_who_has_the_only_copy_and_lost_it_leads_again_if_somebody_insists
             (tmp_path / "3").rename(tmp_path / disk)
             await scene.start(3)
             await scene.until(lambda: log in scene.brokers[3].replicas.logs)
-            with pytest.raises(StoreError, match="name this broker: --broker 3 --unclean"):
+            with pytest.raises(StoreError, match=r"no other broker is in sync.*name this broker: --broker 3 --unclean"):
                 await scene.acquire(log, 3)
             assert not scene.brokers[3].replicas.is_led_by(log, 3)
             why = await scene.brokers[3].replicas.appoint(log, 3, unclean=False)
-            assert why.endswith("or, if nobody has it, this one with --unclean")
+            assert why.endswith("If nobody has it, name this broker: --broker 3 --unclean")
             assert await scene.brokers[3].replicas.appoint(log, 3, unclean=True) == ""
             await scene.until(lambda: scene.brokers[3].replicas.is_led_by(log, 3))
         await scene.acquire(log, 3)
@@ -369,3 +373,12 @@ async def test_a_former_leader_that_is_cut_off_does_not_take_itself_for_the_lead
             hasty.setattr(metadata_log, "_PATIENCE", 0.2)
             await scene.stores[1].is_leader(log)
         assert await scene.stores[2].is_leader(log)
+
+
+@pytest.mark.parametrize("index", [-1, 1])
+async def test_nobody_has_copies_of_a_partition_that_there_is_not(tmp_path: Path, index: int) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.create()
+        replicas = scene.brokers[1].replicas
+        assert replicas.find_replicas(f"orders:{index}") == ()
+        assert replicas.find_state(f"orders:{index}") is None

@@ -13,6 +13,7 @@ from korvet_fast.core.quotas.entity import DEFAULT, QuotaEntity, QuotaKey
 from korvet_fast.core.replication import metadata_log
 from korvet_fast.core.replication.leading import ANSWER_BYTES
 from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
+from korvet_fast.core.replication.replica_fetcher import LONGEST_WAIT_MS
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.replication.secret import OPERATOR, Secret, make_nonce
 from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
@@ -130,6 +131,21 @@ async def test_running_brokers_take_an_operators_word_too(tmp_path: Path, monkey
         assert named.election.leader == PEER
 
 
+@pytest.mark.parametrize(
+    "places",
+    [None, [{"topic": "orders", "partitions": [0]}], [{"topic": "@registry", "partitions": [0, 1]}]],
+    ids=["all", "a topic's", "no partition 0"],
+)
+async def test_an_operator_names_no_leaders_of_topics(scene: PeerScene, places: list[dict[str, Any]] | None) -> None:
+    """ACLs say who may do that, at the listeners for clients."""
+    await scene.enter(claimed=OPERATOR, broker=OPERATOR)
+    answer = await scene.ask(ELECT_LEADERS, 2, election_type=0, topic_partitions=places)
+    assert answer["error_code"] == CODES["CLUSTER_AUTHORIZATION_FAILED"]
+    rows = [row for topic in answer["replica_election_results"] for row in topic["partition_result"]]
+    assert len(rows) == sum(len(place["partitions"]) for place in places or ())
+    assert all("names the leader of @registry 0 only" in row["error_message"] for row in rows)
+
+
 @pytest.mark.parametrize("message", [FETCH, KEYS, VOTE, OFFSET_FOR_LEADER_EPOCH], ids=lambda message: message.name)
 async def test_an_operator_is_no_broker(scene: PeerScene, message: Message) -> None:
     await scene.enter(claimed=OPERATOR, broker=OPERATOR)
@@ -196,6 +212,23 @@ async def test_a_fetch_gets_no_more_than_it_asks_for(scene: PeerScene, monkeypat
     for asked in (1 << 20, 1 << 30):
         await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_bytes=asked))
     assert rooms == [1 << 20, ANSWER_BYTES]
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(-1, 0), (100, 100), ((1 << 31) - 1, LONGEST_WAIT_MS)])
+async def test_a_fetch_does_not_wait_for_weeks(
+    scene: PeerScene, monkeypatch: pytest.MonkeyPatch, asked: int, waited: int
+) -> None:
+    """Its connection would be kept as long, though the peer is gone."""
+    waits: list[int] = []
+
+    async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
+        waits.append(wait_ms)
+        return []
+
+    monkeypatch.setattr(scene.session.replication.leading, "fetch", fetch)
+    await scene.enter()
+    await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_wait_ms=asked))
+    assert waits == [waited]
 
 
 async def test_nobody_is_authenticated_before_the_proof(scene: PeerScene) -> None:
