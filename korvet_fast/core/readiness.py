@@ -22,5 +22,6 @@ def find_obstacle(broker: Broker) -> str:
     if obstacle := _STATES[broker.state]:
         return obstacle
     if not broker.cluster.holds_lease():
-        return "the store has not answered for nearly broker.session.timeout.ms"
+        cause = broker.replication.registry.failure if broker.replication is not None else ""
+        return "the store has not answered for nearly broker.session.timeout.ms" + (f": {cause}" if cause else "")
     return broker.storage_error() or ""

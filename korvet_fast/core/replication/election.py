@@ -143,7 +143,7 @@ class Election:
         async with self._campaigning:  # this broker may be trying already to take up its last leadership
             if self._is_leading:
                 await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one
-            return "" if self._is_leading else await self._campaign(unclean=unclean)
+            return self._log.failure if self._is_leading else await self._campaign(unclean=unclean)
 
     async def resume_leading(self) -> str:
         """As `become_leader`, but only while nobody named another broker."""

@@ -13,11 +13,15 @@ _AGAIN = 0.05
 
 
 class Registry:
-    """`ask` sends a request to the present leader of the metadata log, which may be this broker."""
+    """`ask` sends a request to the present leader of the metadata log, which may be this broker.
+
+    `failure`: why the last request was not answered, "" once a save was.
+    """
 
     def __init__(self, clock: Clock, ask: Callable[[KeyRequest], Awaitable[KeyAnswer]]) -> None:
         self._clock = clock
         self._ask = ask
+        self.failure = ""
 
     async def load(self, key: str) -> bytes | None:
         """See `KeyStore.load`."""
@@ -43,6 +47,16 @@ class Registry:
 
     async def _send(self, request: KeyRequest) -> KeyAnswer:
         """Have it carried out, once. Raises `StoreError`."""
+        try:
+            answer = await self._try(request)
+        except StoreError as error:
+            self.failure = error.detail
+            raise
+        if request.verb is KeyVerb.SAVE:  # a leader whose disk is full still answers the others
+            self.failure = ""
+        return answer
+
+    async def _try(self, request: KeyRequest) -> KeyAnswer:
         until = self._clock.monotonic() + _PATIENCE
         while True:
             try:
