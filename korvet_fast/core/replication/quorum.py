@@ -40,8 +40,13 @@ class Voter:
         self.leader = leader
 
     def vote(self, candidate: int, epoch: int, theirs: LogPosition, own: LogPosition, *, unclean: bool) -> Promise:
-        """Answer a candidate. `unclean`: the operator accepts that records are lost."""
-        granted = epoch > self.epoch and (unclean or theirs >= own)
+        """Answer a candidate. `unclean`: the operator accepts that records are lost.
+
+        Whom this broker follows under this epoch already, as it voted for it or only heard of it, has the vote (again),
+        unless that leadership has begun: it is not to begin once more with another log.
+        """
+        again = (epoch, candidate) == (self.epoch, self.leader) and max(own, theirs).epoch < epoch
+        granted = (epoch > self.epoch or again) and (unclean or theirs >= own)
         if granted:
             self.epoch, self.leader = epoch, candidate
         return Promise(granted, self.epoch, own)
