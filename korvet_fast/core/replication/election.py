@@ -47,7 +47,7 @@ class Election:
         self._voter = Voter(-1, min(voters))
         self._saved: bytes | None = None
         self._is_open = False
-        self._may_catch_up = False  # the last campaign was lost to records that the present leader has, who answers
+        self._may_catch_up = False  # the last campaign was lost to records that are on their way here
         self._campaigning = asyncio.Lock()
         self._asking: set[asyncio.Task[None]] = set()  # the brokers that have not answered yet
         self._saving = asyncio.Lock()  # held from a promise until it is on disk
@@ -143,11 +143,11 @@ class Election:
         """
         if not self._is_open:
             return f"broker {self._own} is starting, and has not read yet what it promised: try again"
-        now = asyncio.get_running_loop().time
+        now, followed = asyncio.get_running_loop().time, self.leader
         until = now() + _CATCH_UP
         while True:
             why = await self._try_to_lead(unclean=unclean)
-            if not why or not self._may_catch_up or now() >= until:
+            if not why or not self._may_catch_up or now() >= until or self.leader not in (followed, self._own):
                 return why
             await asyncio.sleep(_AGAIN)
 
@@ -185,7 +185,9 @@ class Election:
                 return "another broker was named meanwhile: try again"
             self._voter.update_leader(self._own, request.epoch, elected=False)
             await self._save()
-        why = self._count(await self._collect(request._replace(trial=False)), request)
+        request = request._replace(trial=False, position=self.position)  # it may have copied more meanwhile
+        why = self._count(await self._collect(request), request)
+        self._may_catch_up = bool(why)  # what was on its way here when it stood may have come by now
         if why or self.leader != self._own or self.epoch != request.epoch:
             return why or "another broker was named meanwhile: try again"
         try:

@@ -54,6 +54,28 @@ async def test_it_says_in_the_end_what_it_lacks(tmp_path: Path, monkeypatch: pyt
         scene.mute.clear()
 
 
+async def test_what_it_copies_while_it_asks_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ReplicatedScene(tmp_path) as scene:
+        await scene.copy_metadata()
+        scene.isolate(3)
+        candidate, asked = scene.brokers[2].election, list[VoteRequest]()
+        peers = scene.brokers[2]._peers
+        vote = peers.vote
+
+        async def vote_late(broker: int, request: VoteRequest) -> Vote:
+            answer = await vote(broker, request)
+            if not asked:
+                asked.append(request)
+                assert await scene.stores[1].save("k/1", b"x", None)
+                await scene.until(lambda: candidate.position > request.position)
+            return answer
+
+        monkeypatch.setattr(peers, "vote", vote_late)
+        assert await candidate.become_leader() == ""
+        assert asked[0].trial
+        scene.cut.clear()
+
+
 def test_records_are_counted() -> None:
     own, promises = LogPosition(3, 10), {1: Promise(False, 4, LogPosition(3, 11))}
     assert "has 1 record of" in explain_defeat(promises, 3, own)
