@@ -103,7 +103,12 @@ async def _find_metadata_log(cluster: Cluster) -> MetadataLog:
     for broker, answer in (await cluster.ask_each(DESCRIBE_QUORUM, asked)).items():
         check_error_code(f"the metadata log at broker {broker}", answer["error_code"])
         ((rows[broker],),) = (topic["partitions"] for topic in answer["topics"])
-    led = [(row["leader_epoch"], row["leader_id"]) for row in rows.values() if row["leader_id"] >= 0]
+    # A leader whose disk takes nothing says so itself; the others only see that it answers.
+    led = [
+        (row["leader_epoch"], row["leader_id"])
+        for row in rows.values()
+        if rows.get(row["leader_id"], row)["leader_id"] >= 0
+    ]
     voters = {voter["replica_id"] for row in rows.values() for voter in row["current_voters"]}
     ends = {
         broker: voter["log_end_offset"]

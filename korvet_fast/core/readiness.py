@@ -24,7 +24,8 @@ def find_obstacle(broker: Broker) -> str:
     if broker.network_use is None:  # it is open, and no client can connect yet
         return _STATES[BrokerState.STARTING]
     if not broker.cluster.holds_lease():
-        return "the store has not answered for nearly broker.session.timeout.ms"
+        cause = broker.replication.registry.failure if broker.replication is not None else ""
+        return "the store has not answered for nearly broker.session.timeout.ms" + (f": {cause}" if cause else "")
     if broker.authorizer is not None and not broker.authorizer.is_ready:
         return "the ACLs cannot be read: only super users may do anything"
     return broker.storage_error() or ""

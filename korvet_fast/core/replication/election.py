@@ -21,6 +21,8 @@ from korvet_fast.store.types import OffsetConflict
 logger = logging.getLogger(__name__)
 
 _MOMENT = 1.0  # seconds that the others have when most have answered
+_CATCH_UP = 2.0  # seconds in which a candidate may copy what it lacks, from a leader that answers
+_AGAIN = 0.02
 _KEY = "vote"  # in this broker's own store: the highest epoch that it knows of, and the leader of that epoch
 
 
@@ -45,6 +47,7 @@ class Election:
         self._voter = Voter(-1, min(voters))
         self._saved: bytes | None = None
         self._is_open = False
+        self._may_catch_up = False  # the last campaign was lost to records that are on their way here
         self._campaigning = asyncio.Lock()
         self._asking: set[asyncio.Task[None]] = set()  # the brokers that have not answered yet
         self._saving = asyncio.Lock()  # held from a promise until it is on disk
@@ -140,10 +143,19 @@ class Election:
         """
         if not self._is_open:
             return f"broker {self._own} is starting, and has not read yet what it promised: try again"
+        now, followed = asyncio.get_running_loop().time, self.leader
+        until = now() + _CATCH_UP
+        while True:
+            why = await self._try_to_lead(unclean=unclean)
+            if not why or not self._may_catch_up or now() >= until or self.leader not in (followed, self._own):
+                return why
+            await asyncio.sleep(_AGAIN)
+
+    async def _try_to_lead(self, *, unclean: bool) -> str:
         async with self._campaigning:  # this broker may be trying already to take up its last leadership
             if self._is_leading:
                 await self.ask_who_leads()  # nobody tells a leader that was cut off of the next one
-            return "" if self._is_leading else await self._campaign(unclean=unclean)
+            return self._log.failure if self._is_leading else await self._campaign(unclean=unclean)
 
     async def resume_leading(self) -> str:
         """As `become_leader`, but only while nobody named another broker."""
@@ -156,6 +168,7 @@ class Election:
         return self._log.is_ready and self.leader == self._own
 
     async def _campaign(self, *, unclean: bool) -> str:
+        self._may_catch_up = False
         request = VoteRequest(self._own, self.epoch + 1, self.position, trial=True, unclean=unclean)
         votes = await self._collect(request)
         known = max((vote.promise.epoch for vote in votes.values()), default=-1)
@@ -164,13 +177,17 @@ class Election:
             votes = await self._collect(request)
         why = explain_last_epoch(request.epoch) or self._count(votes, request)
         if why:
+            present = votes.get(self.leader)
+            self._may_catch_up = present is not None and present.promise.position > request.position
             return why
         async with self._saving:
             if request.epoch <= self._voter.epoch:
                 return "another broker was named meanwhile: try again"
             self._voter.update_leader(self._own, request.epoch, elected=False)
             await self._save()
-        why = self._count(await self._collect(request._replace(trial=False)), request)
+        request = request._replace(trial=False, position=self.position)  # it may have copied more meanwhile
+        why = self._count(await self._collect(request), request)
+        self._may_catch_up = bool(why)  # what was on its way here when it stood may have come by now
         if why or self.leader != self._own or self.epoch != request.epoch:
             return why or "another broker was named meanwhile: try again"
         try:

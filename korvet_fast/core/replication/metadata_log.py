@@ -36,7 +36,8 @@ _LEADER = "leader"  # key of the leader; written first under each epoch, as only
 class MetadataLog(LogListener):
     """`open`; then `serve` answers, while this broker leads. `on_change` gets each key whose value changes.
 
-    `values` holds what most brokers have. `is_ready`: this broker leads, and knows all that ever counted.
+    `values` holds what most brokers have. `is_ready`: this broker leads, and knows all that ever counted. `failure`:
+    why the leader's last record is not on its disk, "" if it is: nothing can be changed meanwhile.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class MetadataLog(LogListener):
         self.replica.segment_limits = _SEGMENT
         self.replica.tells_watermark = True
         self.is_ready = False
+        self.failure = ""
         self._begun: int | None = None  # the epoch under which this broker leads, or begins to
         self._own = own
         self._store = store
@@ -114,6 +116,7 @@ class MetadataLog(LogListener):
     def stop_leading(self) -> None:
         """Another broker leads, or was promised to."""
         self.is_ready = False
+        self.failure = ""
         self._begun = None
         self.replica.stop_leading()
 
@@ -240,7 +243,18 @@ class MetadataLog(LogListener):
         first = replica.end
         data = pack_changes(rows, first)
         assign_offsets(data, first, replica.progress.epoch, None, None)
-        return replica.append([RecordBatch(data, first, first + len(rows) - 1, 0)], first).durable
+        try:
+            safe = replica.append([RecordBatch(data, first, first + len(rows) - 1, 0)], first).durable
+        except StoreError as error:
+            self.failure = error.detail
+            raise _advise(error) from error
+        safe.add_done_callback(self._note_outcome)
+        return safe
+
+    def _note_outcome(self, safe: "asyncio.Future[None]") -> None:
+        failure = safe.exception()
+        if failure is None or isinstance(failure, StoreError):
+            self.failure = "" if failure is None else failure.detail
 
     def _settle(self) -> "asyncio.Future[None]":
         """Ends when all that is in the log is safe. Raises `OffsetConflict`."""
@@ -255,6 +269,8 @@ class MetadataLog(LogListener):
             safe.result()
         except OffsetConflict:
             raise OutcomeUnknown("the metadata log has another leader, who may have the change or not") from None
+        except StoreError as error:
+            raise _advise(error) from error
 
     # -- compaction ----------------------------------------------------------------------------------------------
 
@@ -284,6 +300,12 @@ class MetadataLog(LogListener):
                 taken += _size(key, value)
                 if taken >= _SLICE:
                     return
+
+
+def _advise(error: StoreError) -> StoreError:
+    """The leader's disk takes nothing: with what an operator can do about that."""
+    other = "or have another broker lead @registry: korvet-fast partition lead @registry 0 --broker N"
+    return StoreError(f"{error.detail}; {other}", logged=error.logged)
 
 
 def _unpack(batches: Buffer) -> list[KeyChange]:

@@ -40,8 +40,13 @@ class Voter:
         self.leader = leader
 
     def vote(self, candidate: int, epoch: int, theirs: LogPosition, own: LogPosition, *, unclean: bool) -> Promise:
-        """Answer a candidate. `unclean`: the operator accepts that records are lost."""
-        granted = epoch > self.epoch and (unclean or theirs >= own)
+        """Answer a candidate. `unclean`: the operator accepts that records are lost.
+
+        Whom this broker follows under this epoch already, as it voted for it or only heard of it, has the vote (again),
+        unless that leadership has begun: it is not to begin once more with another log.
+        """
+        again = (epoch, candidate) == (self.epoch, self.leader) and max(own, theirs).epoch < epoch
+        granted = (epoch > self.epoch or again) and (unclean or theirs >= own)
         if granted:
             self.epoch, self.leader = epoch, candidate
         return Promise(granted, self.epoch, own)
@@ -72,7 +77,8 @@ def explain_defeat(promises: Mapping[int, Promise], voters: int, own: LogPositio
     ahead = {voter: promise.position for voter, promise in promises.items() if promise.position > own}
     if ahead:
         voter, position = max(ahead.items(), key=lambda row: row[1])
-        lost = f"{max(0, position.end - own.end)} records" if position.epoch == own.epoch else "records"
+        count = position.end - own.end if position.epoch == own.epoch else 0
+        lost = "1 record" if count == 1 else f"{count} records" if count else "records"
         return f"broker {voter} has {lost} of the metadata log that this one lacks: name broker {voter}"
     if len(promises) <= voters // 2:
         return f"only {len(promises)} of {voters} brokers answer, and more than half are needed"

@@ -230,15 +230,20 @@ class Replication:
         return leader >= 0 and not (leader in self._silent and log in self.replicas.logs)
 
     def describe_quorum(self) -> MetadataQuorum:
-        """The metadata log's leader, -1 where it does not answer, and voters. Only the leader knows how far all are."""
+        """The metadata log's leader, and voters. Only the leader knows how far all are.
+
+        -1 where it does not answer. A leader whose disk takes nothing says so of itself, and that its end is not known.
+        """
         leader, epoch = self.find_leader(METADATA_LOG)
-        if not (self._log.is_ready if leader == self.own else self._metadata_fetcher.reached):
+        log, replica = self._log, self._log.replica
+        if not (log.is_ready and not log.failure if leader == self.own else self._metadata_fetcher.reached):
             leader = -1
-        replica = self._log.replica
         progress, ends = replica.progress, dict.fromkeys(self.brokers, -1)
         ends[self.own] = replica.end
         if isinstance(progress, QuorumProgress):
             ends |= {voter: progress.find_end(voter) for voter in self.brokers}
+        if log.failure:
+            ends[self.own] = -1
         high_watermark = (progress or replica.state).high_watermark
         return MetadataQuorum(leader, epoch, high_watermark, ends)
 

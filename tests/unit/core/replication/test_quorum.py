@@ -30,6 +30,24 @@ def test_a_broker_agrees_to_an_epoch_once() -> None:
     assert voter.update_leader(3, 5, elected=False)
 
 
+def test_a_broker_agrees_with_a_candidate_of_whom_it_has_heard_and_again_where_its_answer_was_lost() -> None:
+    voter, position = Voter(3, 1), LogPosition(3, 10)
+    assert voter.update_leader(2, 4, elected=False)
+    assert not voter.vote(3, 4, position, position, unclean=False).granted
+    assert not voter.vote(2, 4, LogPosition(3, 9), position, unclean=False).granted
+    assert voter.vote(2, 4, position, position, unclean=False).granted
+    assert voter.vote(2, 4, position, position, unclean=False).granted
+    assert (voter.epoch, voter.leader) == (4, 2)
+    assert not Voter(-1, 1).vote(1, -1, position, position, unclean=False).granted, "only a question who leads"
+
+
+def test_nobody_is_elected_for_an_epoch_that_has_records() -> None:
+    begun = LogPosition(4, 11)
+    for unclean in (False, True):
+        assert not Voter(4, 2).vote(2, 4, begun, begun, unclean=unclean).granted
+        assert not Voter(4, 2).vote(2, 4, LogPosition(4, 12), begun, unclean=unclean).granted
+
+
 def test_of_two_that_stand_for_an_epoch_the_elected_one_is_followed() -> None:
     voter = Voter(4, 2)
     assert not voter.update_leader(3, 4, elected=False)
@@ -81,7 +99,9 @@ class Member:
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["elect", "append", "append", "copy", "copy", "copy", "restart", "lose"]),
+        st.sampled_from(
+            ["elect", "stand", "hear", "again", "append", "append", "copy", "copy", "copy", "restart", "lose"]
+        ),
         st.integers(0, 4),
         st.integers(0, 31),
     ),
@@ -97,23 +117,13 @@ def test_what_most_brokers_had_is_never_lost(size: int, events: list[tuple[str, 
     committed: list[int] = []
     for event, number, reached in events:
         own, member = number % size, members[number % size]
-        if event == "elect":
-            epoch = member.voter.epoch + 1
-            there = {other for other in members if other == own or reached >> other & 1}
-            promises = {
-                other: members[other]
-                .voter.vote(own, epoch, member.position, members[other].position, unclean=False)
-                ._replace(is_new=members[other].is_new)
-                for other in there
-            }
-            for other in there:
-                if promises[other].granted:
-                    members[other].leading = None
-            if is_elected(promises, size, member.position):
-                assert leaders.setdefault(epoch, own) == own
-                member.is_new = False
-                member.leading = QuorumProgress(own, epoch, members, len(member.log), 0)
-            member.voter.epoch = max(member.voter.epoch, *(one.epoch for one in promises.values()))
+        if event in ("elect", "stand"):
+            member.leading = None
+            member.voter.update_leader(own, member.voter.epoch + 1, elected=False)
+        if event == "elect" or (event == "again" and member.voter.leader == own and member.voter.epoch not in leaders):
+            ask_for_votes(members, leaders, own, reached)
+        elif event == "hear":
+            hear(members, own, reached % size)
         elif event == "restart":
             member.leading = None
         elif event == "lose":
@@ -135,6 +145,32 @@ def test_what_most_brokers_had_is_never_lost(size: int, events: list[tuple[str, 
         for other in members.values():
             if other.leading is not None and other.voter.epoch == max(leaders):
                 assert other.log[: len(committed)] == committed, "who leads has all that counts"
+
+
+def ask_for_votes(members: dict[int, Member], leaders: dict[int, int], own: int, reached: int) -> None:
+    """A broker that stands for its epoch asks some of the others, perhaps not for the first time."""
+    member, epoch = members[own], members[own].voter.epoch
+    promises = {own: Promise(True, epoch, member.position, member.is_new)}
+    for other, one in members.items():
+        if other == own or not reached >> other & 1:
+            continue
+        answer = one.voter.vote(own, epoch, member.position, one.position, unclean=False)
+        promises[other] = answer._replace(is_new=one.is_new)
+        if answer.granted:
+            one.leading = None
+    if is_elected(promises, len(members), member.position):
+        assert leaders.setdefault(epoch, own) == own
+        member.is_new = False
+        member.leading = QuorumProgress(own, epoch, members, len(member.log), 0)
+    for other in promises:
+        hear(members, other, own)
+
+
+def hear(members: dict[int, Member], told: int, listener: int) -> None:
+    """A broker says to another one whom it follows; who leads, or stands, hears nothing of itself."""
+    voter, other = members[told].voter, members[listener]
+    if voter.leader != listener and other.voter.update_leader(voter.leader, voter.epoch, elected=False):
+        other.leading = None
 
 
 def copy(members: dict[int, Member], own: int, other: int, short: int) -> None:
