@@ -176,7 +176,7 @@ class MetadataLog(LogListener):
         _set(self.values, key, value)
         self._versions[key[: key.find("/") + 1]] = end
         if key == UNCLEAN:
-            self._note_unclean(value)
+            self._unclean = _read_unclean(value, self._unclean)
         if value != self._former.pop(key, before):
             try:
                 self._on_change(key, value)
@@ -184,11 +184,6 @@ class MetadataLog(LogListener):
                 logger.error("%s: this broker cannot follow the change: %s", key, error.detail)
             except Exception:
                 logger.exception("%s: this broker cannot follow the change", key)  # the other keys are not lost by that
-
-    def _note_unclean(self, value: bytes | None) -> None:
-        self._unclean = known = read_unclean(value or b"0", self._unclean)
-        if value is not None and read_unclean(value, -1) < 0:
-            logger.error("%s: the key %r is damaged; the last known value, %d, counts", METADATA_LOG, UNCLEAN, known)
 
     # -- the verbs -----------------------------------------------------------------------------------------------
 
@@ -330,6 +325,14 @@ def _unpack(batches: Buffer) -> list[KeyChange]:
         return list(unpack_changes(batches))
     except CodecError as error:
         raise StoreError(f"{METADATA_LOG}: a batch is no change of keys: {error}") from error
+
+
+def _read_unclean(value: bytes | None, known: int) -> int:
+    if value is None:
+        return 0
+    if read_unclean(value, -1) < 0:
+        logger.error("%s: the key %r is damaged; the last known value, %d, counts", METADATA_LOG, UNCLEAN, known)
+    return read_unclean(value, known)
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:
