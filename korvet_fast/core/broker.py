@@ -115,7 +115,7 @@ class Broker:
         groups = GroupCollaborators(store, clock, self.tasks, self.generation, log)
         self.groups = GroupCoordinator(groups, settings, self.cluster, self.topics, authorizer)
         self.metadata_sync = MetadataSync(
-            self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups
+            self.tasks, self.cluster, self._directory, self._leaders, self.topics, self.groups, log
         )
         self._producer_ids = ProducerIds(store, self.generation)
         # A leader of the metadata log that is cut off reads former values (`_refresh`).

@@ -1,7 +1,6 @@
 """Keeps up with the other brokers (topics, leaders, groups), and tells them what this one leads."""
 
 import asyncio
-import logging
 
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.cluster.cluster import Cluster
@@ -10,8 +9,7 @@ from korvet_fast.core.cluster.leader_reconciler import LeaderReconciler
 from korvet_fast.core.groups.coordinator import GroupCoordinator
 from korvet_fast.core.topics.topics import Topics
 from korvet_fast.errors import StoreError
-
-logger = logging.getLogger(__name__)
+from korvet_fast.rate_limited_log import RateLimitedLog
 
 
 class MetadataSync:
@@ -25,6 +23,7 @@ class MetadataSync:
         leaders: LeaderReconciler,
         topics: Topics,
         groups: GroupCoordinator,
+        log: RateLimitedLog,
     ) -> None:
         self.running: asyncio.Task[None] | None = None
         self._tasks = tasks
@@ -33,6 +32,7 @@ class MetadataSync:
         self._leaders = leaders
         self._topics = topics
         self._groups = groups
+        self._log = log
         self._unreconciled = False  # the present leaders are to be compared with the preferred ones
         self._behind = False  # a change was seen that is still to be taken over
 
@@ -71,7 +71,7 @@ class MetadataSync:
             self._unreconciled = True
             if not isinstance(error, StoreError):
                 raise
-            logger.warning("the other brokers' changes cannot be read: %s", error.detail)
+            self._log.warn("changes", f"the other brokers' changes cannot be read: {error.detail}")
         await self.tell()
 
     async def tell(self) -> None:
@@ -81,4 +81,4 @@ class MetadataSync:
         try:
             await self._directory.tell(self._cluster.id, self._topics)
         except StoreError as error:
-            logger.warning("the other brokers cannot be told which partitions this broker leads: %s", error.detail)
+            self._log.warn("told", f"the other brokers cannot be told which partitions this one leads: {error.detail}")

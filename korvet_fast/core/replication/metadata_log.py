@@ -12,7 +12,15 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 from korvet_fast._native import assign_offsets, batch_headers
-from korvet_fast.core.replication.peers import LARGEST_SAVE, METADATA_LOG, UNCLEAN, KeyAnswer, KeyRequest, KeyVerb
+from korvet_fast.core.replication.peers import (
+    LARGEST_SAVE,
+    METADATA_LOG,
+    UNCLEAN,
+    KeyAnswer,
+    KeyRequest,
+    KeyVerb,
+    read_unclean,
+)
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.replica import LogListener, Replica
 from korvet_fast.errors import CodecError, OutcomeUnknown, StoreError
@@ -65,6 +73,7 @@ class MetadataLog(LogListener):
         # Including changes that are not safe yet: the next save is compared with them.
         self._latest: dict[str, bytes] = {}
         self._versions: dict[str, int] = {}
+        self._unclean = 0  # the epoch of the last unclean election; it stays where its key is damaged
         self._size = self._live = 0  # bytes of the log, and of its present values, about
         self._compacting: asyncio.Task[None] | None = None
         self._proof: asyncio.Task[None] | None = None  # it is not appended yet
@@ -166,6 +175,8 @@ class MetadataLog(LogListener):
         self._live += _size(key, value) - _size(key, before)
         _set(self.values, key, value)
         self._versions[key[: key.find("/") + 1]] = end
+        if key == UNCLEAN:
+            self._unclean = _read_unclean(value, self._unclean)
         if value != self._former.pop(key, before):
             try:
                 self._on_change(key, value)
@@ -204,7 +215,7 @@ class MetadataLog(LogListener):
 
         After an unclean election other records get the offsets of those that are lost.
         """
-        return (int(self.values.get(UNCLEAN, b"0")) << _OFFSET_BITS) + self._versions.get(prefix, 0)
+        return (self._unclean << _OFFSET_BITS) + self._versions.get(prefix, 0)
 
     async def _save(self, request: KeyRequest) -> bool:
         changes = [CompareAndSet(*each) for each in request.changes]
@@ -314,6 +325,14 @@ def _unpack(batches: Buffer) -> list[KeyChange]:
         return list(unpack_changes(batches))
     except CodecError as error:
         raise StoreError(f"{METADATA_LOG}: a batch is no change of keys: {error}") from error
+
+
+def _read_unclean(value: bytes | None, known: int) -> int:
+    if value is None:
+        return 0
+    if read_unclean(value, -1) < 0:
+        logger.error("%s: the key %r is damaged; the last known value, %d, counts", METADATA_LOG, UNCLEAN, known)
+    return read_unclean(value, known)
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

@@ -10,6 +10,7 @@ from korvet_fast.errors import NONE, ChangeTooLarge, Errors, StoreError
 from korvet_fast.types import Buffer
 
 METADATA_LOG = "@registry:0"  # the log of topics, settings, groups and leaders
+_DIGITS = 10  # of an epoch
 UNCLEAN = "unclean"  # key in it: the epoch under which a broker last led it that may have lacked records
 LARGEST_SAVE: Final = 32 << 20  # bytes of a batch: a follower fetches one whole, and takes 64 MB at a time
 _RECORD: Final = 24  # bytes of a record besides its key and its value, at most
@@ -69,6 +70,12 @@ class EpochEnd(NamedTuple):
     log: str
     error: Errors
     end: EpochOffset = (-1, -1)
+
+
+def read_unclean(value: bytes, known: int) -> int:
+    """The value of `UNCLEAN`; where that is damaged, the one that was known."""
+    whole = value.isdigit() and len(value) <= _DIGITS
+    return int(value) if whole and int(value) < 1 << 31 else known
 
 
 class KeyVerb(IntEnum):

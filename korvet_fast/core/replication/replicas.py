@@ -16,7 +16,7 @@ from korvet_fast.core.fair_queue import BackgroundPace
 from korvet_fast.core.partition.leader_epochs import explain_last_epoch
 from korvet_fast.core.replication.leader_progress import LagLimits, LeaderProgress
 from korvet_fast.core.replication.partition_state import PREFIX, PartitionState, find_present, unpack_state
-from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN
+from korvet_fast.core.replication.peers import METADATA_LOG, UNCLEAN, read_unclean
 from korvet_fast.core.replication.registry import Registry
 from korvet_fast.core.replication.replica import PREFIX as COPIES
 from korvet_fast.core.replication.replica import Replica, remove_copy
@@ -102,7 +102,7 @@ class Replicas:
             self._follow_state(log)
             self._on_change()
         elif key == UNCLEAN and value is not None:
-            self._unclean = max(self._unclean, int(value))
+            self._unclean = max(self._unclean, read_unclean(value, self._unclean))
 
     def find_replicas(self, log: str) -> Sequence[int]:
         """The brokers that have copies, the first choice of a leader first; none where there is no such partition."""

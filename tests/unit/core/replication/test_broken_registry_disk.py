@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.core.readiness import find_obstacle
 from korvet_fast.errors import StoreError
 from korvet_fast.store.interface import OpenedLog
@@ -77,5 +78,6 @@ async def test_readiness_has_the_cause(tmp_path: Path, monkeypatch: pytest.Monke
             await scene.stores[2].save("k/1", b"x", None)
         with monkeypatch.context() as late:
             late.setattr(brokers[2].cluster, "holds_lease", lambda: False)
+            late.setattr(brokers[2], "network_use", lambda: NetworkUse(0, 0, 1))
             assert find_obstacle(brokers[2]).endswith(f"broker.session.timeout.ms: {HELP}")
         scene.brokers[1].metadata_replica.opened = opened
