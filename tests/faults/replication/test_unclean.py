@@ -81,6 +81,8 @@ def test_copies_of_topics_that_the_metadata_log_loses_are_kept(tmp_path: Path) -
         trio.away = trio.brokers[3]
         late.send_signal(signal.SIGSTOP)
         try:
+            # Its last fetch was answered long ago: it would read the answer, with the topic, when it goes on.
+            trio.wait_for("first", lambda one: sorted(one.isrs) == [1, 2])
             trio.run("topic", "create", "orders", "--partitions", "1", "--replication-factor", "3")
             trio.wait_for("orders", lambda one: one.leader in (1, 2) and sorted(one.isrs) == [1, 2])
             produce(trio, 10)
