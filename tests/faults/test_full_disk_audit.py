@@ -39,6 +39,8 @@ def test_a_full_disk_of_the_audit_log(small_disk: Path, tmp_path: Path) -> None:
     assert sum(json.loads(line)["result"] == "Denied" for line in lines if line not in torn) == len(lines) - len(torn)
     words = " lines of the audit log"
     told = [json.loads(line)["message"] for line in broker.log if words in line]
-    assert all("No space left on device" in each for each in told)
+    assert any(each.endswith("No space left on device") for each in told)
+    reasons = ("No space left on device", "more came than can be written")  # the latter on a busy machine
+    assert all(each.endswith(reasons) for each in told)
     dropped = sum(int(each.partition(words)[0]) for each in told)
     assert len(lines) - len(torn) + dropped == 7 * ROWS + 3
