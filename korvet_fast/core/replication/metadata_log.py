@@ -330,9 +330,11 @@ def _unpack(batches: Buffer) -> list[KeyChange]:
 def _read_unclean(value: bytes | None, known: int) -> int:
     if value is None:
         return 0
-    if read_unclean(value, -1) < 0:
-        logger.error("%s: the key %r is damaged; the last known value, %d, counts", METADATA_LOG, UNCLEAN, known)
-    return read_unclean(value, known)
+    found = read_unclean(value, -1)
+    if found >= 0:
+        return found
+    logger.error("%s: the key %r is damaged; the last known value, %d, counts", METADATA_LOG, UNCLEAN, known)
+    return known
 
 
 def _set(values: dict[str, bytes], key: str, value: bytes | None) -> None:

@@ -1,42 +1,19 @@
 """Nobody leads the metadata log: what the brokers that are left tell of it, and of partitions whose leader is gone."""
 
-import http.client
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-from faults.replication.trio import PATIENCE, Trio
-from metric_rows import key, read_rows
+from faults.replication.metrics import CONTROLLERS, LEADER, OFFLINE, UNDER_REPLICATED, scrape, until
+from faults.replication.trio import Trio
 
-OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
-UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
-CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
-LEADER = "kafka_server_raftmetrics_current_leader"
 PARTITIONS = 6  # two are led by each broker
 HEALTHY = (0, 0, 1)
-
-
-def scrape(trio: Trio, broker: int) -> dict[str, float]:
-    """The metrics without labels of one broker."""
-    connection = http.client.HTTPConnection("127.0.0.1", trio.webs[broker], timeout=60)
-    connection.request("GET", "/metrics")
-    rows = read_rows(connection.getresponse().read().decode())
-    connection.close()
-    return {name: rows[key(name)] for name in (OFFLINE, UNDER_REPLICATED, CONTROLLERS, LEADER)}
 
 
 def tell(trio: Trio, broker: int) -> tuple[float, float, float]:
     """Partitions that are offline, those led by this broker that lack copies, and the metadata log's leader."""
     rows = scrape(trio, broker)
     return rows[OFFLINE], rows[UNDER_REPLICATED], rows[LEADER]
-
-
-def until(trio: Trio, rule: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not rule():
-        assert time.monotonic() < deadline, trio.tell()
-        time.sleep(0.1)
 
 
 def test_metrics_count_what_the_brokers_that_are_left_see(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from faults.replication.test_no_metadata_leader import scrape, until
+from faults.replication.metrics import LEADER, scrape, until
 from faults.replication.trio import PATIENCE, Trio
 from korvet_fast.client.leaders import appoint_registry_leader
 from korvet_fast.client.protocol.errors import ClientError
@@ -62,8 +62,7 @@ def test_topics_that_were_acknowledged_stay_whoever_was_named(tmp_path: Path) ->
         assert all(operator.led for operator in operators)
         leader = trio.appoint_registry([1, 2, 3])
         assert admin.create_topics([NewTopic("last", 1, 3)])["last"].result(60) is None
-        name = "kafka_server_raftmetrics_current_leader"
-        until(trio, lambda: {scrape(trio, broker)[name] for broker in trio.brokers} == {leader})
+        until(trio, lambda: {scrape(trio, broker)[LEADER] for broker in trio.brokers} == {leader})
         for broker in trio.brokers.values():
             one = AdminClient({"bootstrap.servers": broker.bootstrap})
             until(trio, lambda one=one: acknowledged | {"last"} <= one.list_topics(timeout=60).topics.keys())

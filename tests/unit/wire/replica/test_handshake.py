@@ -200,35 +200,34 @@ async def test_a_peer_that_claims_another_id_is_cut_off(scene: PeerScene) -> Non
         await scene.ask(FETCH, 12, **fetch_values(replica_id=3))
 
 
-async def test_a_fetch_gets_no_more_than_it_asks_for(scene: PeerScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    rooms: list[int] = []
+@pytest.fixture
+def fetches(scene: PeerScene, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """How long each fetch may wait, in ms, and the bytes that its answer may have; nothing is found."""
+    asked: list[tuple[int, int]] = []
 
     async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
-        rooms.append(room)
+        asked.append((wait_ms, room))
         return []
 
     monkeypatch.setattr(scene.session.replication.leading, "fetch", fetch)
+    return asked
+
+
+async def test_a_fetch_gets_no_more_than_it_asks_for(scene: PeerScene, fetches: list[tuple[int, int]]) -> None:
     await scene.enter()
     for asked in (1 << 20, 1 << 30):
         await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_bytes=asked))
-    assert rooms == [1 << 20, ANSWER_BYTES]
+    assert [room for _, room in fetches] == [1 << 20, ANSWER_BYTES]
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(-1, 0), (100, 100), ((1 << 31) - 1, LONGEST_WAIT_MS)])
 async def test_a_fetch_does_not_wait_for_weeks(
-    scene: PeerScene, monkeypatch: pytest.MonkeyPatch, asked: int, waited: int
+    scene: PeerScene, fetches: list[tuple[int, int]], asked: int, waited: int
 ) -> None:
     """Its connection would be kept as long, though the peer is gone."""
-    waits: list[int] = []
-
-    async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
-        waits.append(wait_ms)
-        return []
-
-    monkeypatch.setattr(scene.session.replication.leading, "fetch", fetch)
     await scene.enter()
     await scene.ask(FETCH, 12, **fetch_values(replica_id=PEER, max_wait_ms=asked))
-    assert waits == [waited]
+    assert [wait_ms for wait_ms, _ in fetches] == [waited]
 
 
 async def test_nobody_is_authenticated_before_the_proof(scene: PeerScene) -> None:
