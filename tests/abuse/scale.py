@@ -13,8 +13,8 @@ class Scale(NamedTuple):
     """Seconds for each attack, for all of them at once and of rest after them; what is kept ends before the rest does.
 
     `allowance`: bytes of memory that may be left beside a fifth of the first, as not everything is due by then.
-    `may_keep`: bytes that one attack of those that leave something behind may leave until then. `producers`: how many
-    are remembered from the start, on files.
+    `may_keep`: bytes that one attack of those that leave something behind may leave until then, once freed memory has
+    been given back. `producers`: how many are remembered from the start, on files.
     """
 
     name: str

@@ -25,7 +25,7 @@ from redis_server import RedisServer, find_program
 
 GUARD = 3000 * MIB  # above the start: the attack is ended, to spare the machine
 SETTLED_WITHIN = 60.0  # seconds for the clients to be answered after an attack
-LEFT_WITHIN = 30.0  # seconds until the connections of clients that left are gone: what they had asked for is worked off
+LEFT_WITHIN = 30.0  # seconds until the connections of clients that left, and what was freed behind them, are gone
 AHEAD = -10  # nice value of what is measured, where we may: other programs on the machine shall not count
 LAYOUTS = {"files": ("batches",), "redis": ("entries", "batches"), "cluster": ("entries",)}
 
@@ -163,15 +163,16 @@ class Scene:
         row.echo = max((w.seconds for w in self.waits.by_role["echo"] if since <= w.start <= until), default=0.0)
 
     def _look_again(self, row: Row, files: int, sockets: int, most: int) -> None:
-        """The figures a moment after the attack."""
+        """The figures a moment after the attack: the broker gives freed memory back every ten seconds."""
         deadline = time.monotonic() + LEFT_WITHIN
         while True:
             files_now, sockets_now = descriptors_of(self.broker.pid)
-            if sockets_now <= sockets or time.monotonic() > deadline:
+            row.after = memory_of(self.broker.pid)
+            gone = sockets_now <= sockets and row.after - row.before <= row.may_keep
+            if gone or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
         row.files, row.sockets = (files, files_now), (sockets, most, sockets_now)
-        row.after = memory_of(self.broker.pid)
         try:
             with Line(self.broker.port, timeout=30) as line:
                 line.ask(LIST_GROUPS, 2)
