@@ -121,6 +121,7 @@ class Broker:
         # A leader of the metadata log that is cut off reads former values (`_refresh`).
         self.users = Users(store, log, self.cluster.holds_lease if replication is not None else lambda: True)
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
+        self.read_store_times = store.read_times
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._stop = asyncio.Event()
 

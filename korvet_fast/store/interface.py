@@ -29,6 +29,7 @@ from korvet_fast.store.types import (
     ReadResult,
     RecordBatch,
     SegmentLimits,
+    StoreTimes,
 )
 
 
@@ -263,6 +264,9 @@ class Store(LogStore, KeyStore, Protocol):
 
     async def close(self) -> None:
         """Flush everything, mark the shutdown as clean, let go of the store."""
+
+    def read_times(self) -> StoreTimes:
+        """What it has waited for since it was opened."""
 
 
 class CopyStore(Store, Protocol):

@@ -36,7 +36,7 @@ from korvet_fast.store.embedded.retention import Retention
 from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.interface import OpenedLog, SharedStore
 from korvet_fast.store.shared_future import SharedFuture
-from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult
+from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult, StoreTimes
 
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
@@ -149,6 +149,10 @@ class EmbeddedStore:
                 log.failed = _CLOSED  # a late append would make files where another program may work by now
         self._plain_files.pool = None
         self._resources.close()
+
+    def read_times(self) -> StoreTimes:
+        """See `Store.read_times`."""
+        return StoreTimes(flushes=self._commit.read_spent())
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `LogStore.durability_error`."""

@@ -37,6 +37,7 @@ from korvet_fast.store.types import (
     LeadershipGrant,
     LogFormat,
     ReadResult,
+    StoreTimes,
 )
 
 _AT_ONCE = 256  # logs that are looked at in one turn of the loop
@@ -162,6 +163,10 @@ class RedisStore:
         return self._stream_listener.notify(state, end, on_append, wanted) if state is not None else _nothing
 
     # -- records -------------------------------------------------------------------------------------------------
+
+    def read_times(self) -> StoreTimes:
+        """See `Store.read_times`."""
+        return StoreTimes(round_trips=self._topology.round_trips, syncs=self.durability.rounds)
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `LogStore.durability_error`."""
