@@ -78,7 +78,7 @@ class Broker:
     ) -> None:
         """`replication`: where the store is files that several brokers keep copies of."""
         self.settings = settings
-        self.replication, self._store = replication, store
+        self.replication, self._store, self.read_store_times = replication, store, store.read_times
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
         self.tasks, self.generation = BackgroundTasks(log), StoreGeneration()
@@ -121,7 +121,6 @@ class Broker:
         # A leader of the metadata log that is cut off reads former values (`_refresh`).
         self.users = Users(store, log, self.cluster.holds_lease if replication is not None else lambda: True)
         self.storage_error = partial(store.durability_error, None, sync=False, copies=1)  # why no record can be kept
-        self.read_store_times = store.read_times
         self.request_times: defaultdict[str, RequestTimes] = defaultdict(RequestTimes)  # by Kafka's name of the API
         self._stop = asyncio.Event()
 

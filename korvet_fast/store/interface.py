@@ -241,7 +241,7 @@ class PlainFiles(Protocol):
 
 
 class Store(LogStore, KeyStore, Protocol):
-    """An engine: logs, keys, and capabilities that not all have. Only attributes may be read before `open`."""
+    """An engine: logs, keys, capabilities that not all have. Only attributes and times may be read before `open`."""
 
     @property
     def shared(self) -> SharedStore | None:
@@ -266,7 +266,7 @@ class Store(LogStore, KeyStore, Protocol):
         """Flush everything, mark the shutdown as clean, let go of the store."""
 
     def read_times(self) -> StoreTimes:
-        """What it has waited for since it was opened."""
+        """What it has waited for since it was opened. May be asked before `open` and after `close` too."""
 
 
 class CopyStore(Store, Protocol):
