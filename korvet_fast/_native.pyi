@@ -255,6 +255,8 @@ class Flusher:
         Jobs of one `log`, a number of the caller's, are done in the order given; what has gathered while one is under way
         is one flush. `ticket` comes back with the result.
         """
+    def spent(self, /) -> tuple[int, float]:
+        """(how many flushes ended so far, the seconds that the disk took for them); jobs done together are one flush."""
     def take(self, /) -> list[tuple[int, str | None]]:
         """(ticket, None or why it failed) of what was done since this was last asked."""
 

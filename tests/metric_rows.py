@@ -1,5 +1,6 @@
 """Prometheus's text format, read strictly: for tests of what is served."""
 
+import http.client
 import re
 from typing import Final
 
@@ -7,7 +8,21 @@ ROW: Final = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (-?[0-9.e+-]+|
 LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
 _ESCAPED: Final = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
 
+_WITHIN: Final = 120.0  # seconds: a busy machine may take long
+
 Key = tuple[str, tuple[tuple[str, str], ...]]  # a row's name, and its labels
+
+
+def scrape(port: int) -> str:
+    """What a broker with an HTTP listener at this port serves."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_WITHIN)
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    text = answer.read().decode()
+    connection.close()
+    return text
 
 
 def read_rows(text: str) -> dict[Key, float]:

@@ -29,6 +29,7 @@ from korvet_fast.store.types import (
     ReadResult,
     RecordBatch,
     SegmentLimits,
+    StoreTimes,
 )
 
 _HEAD = 61
@@ -286,6 +287,9 @@ class SharedStore:
         self, log: str, *, older_than: int | None = None, larger_than: int | None = None
     ) -> Bounds:
         return await self.bounds(log)
+
+    def read_times(self) -> StoreTimes:
+        return StoreTimes()
 
     async def close_idle(self) -> None:
         """Nothing is open."""

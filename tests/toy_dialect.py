@@ -17,7 +17,7 @@ def frame(payload: bytes) -> bytes:
 
 
 class ToyDialect:
-    """Counts what was started; `gates` are what `wait NAME` waits for."""
+    """Counts what was started, and how long it had waited; `gates` are what `wait NAME` waits for."""
 
     farewell = b""
     first_bytes = None
@@ -27,6 +27,7 @@ class ToyDialect:
         self.started: list[bytes] = []
         self.gates: dict[bytes, asyncio.Future[None]] = {}
         self.sessions: list[ToySession] = []
+        self.waits: list[tuple[bytes, float]] = []
         self.first_request = FirstRequestLimits(LIMIT)
 
     def gate(self, name: bytes) -> "asyncio.Future[None]":
@@ -82,6 +83,9 @@ class ToySession:
 
     def cost(self, frame_: bytearray) -> int:
         return len(frame_)
+
+    def note_wait(self, frame_: bytearray, seconds: float) -> None:
+        self.dialect.waits.append((bytes(frame_[:40]), seconds))
 
     def release_memory(self) -> None:
         self.close()

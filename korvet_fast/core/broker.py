@@ -78,7 +78,7 @@ class Broker:
     ) -> None:
         """`replication`: where the store is files that several brokers keep copies of."""
         self.settings = settings
-        self.replication, self._store = replication, store
+        self.replication, self._store, self.read_store_times = replication, store, store.read_times
         self.clock = clock = clock or Clock()
         self.log = log = RateLimitedLog(clock.monotonic)
         self.tasks, self.generation = BackgroundTasks(log), StoreGeneration()

@@ -225,6 +225,9 @@ class ClientSession:
         """The address that takes turns with others; all sessions without a connection have one in common."""
         return self.broker if self.client is None else self.client.address
 
+    def note_wait(self, frame: bytearray, seconds: float) -> None:
+        """A whole request has waited so long for its beginning, and begins now. Counted where requests are."""
+
     def release_memory(self) -> None:
         """Answer the requests that wait at this moment."""
         for operation in self.delayed:

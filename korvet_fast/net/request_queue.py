@@ -68,6 +68,7 @@ class RequestQueue:
         "_owner",
         "_pool",
         "_queue",
+        "_read",
         "_sending",
         "_session",
         "_turns",
@@ -95,7 +96,8 @@ class RequestQueue:
         self._turns = client.turns
         self._session = session
         self._out = out
-        self.waiting: deque[tuple[bytearray, list[Charge]]] = deque()
+        self.waiting: deque[tuple[bytearray, list[Charge], float]] = deque()
+        self._read = 0.0  # when the frames that come to wait were read: while there are `more`, nothing else is
         self._working = 0  # cost of the requests at work
         self.work = 0
         self._work_asked = 0  # bytes that the pool will grant for the first waiting frame
@@ -114,6 +116,7 @@ class RequestQueue:
 
     def start_many(self, frames: list[bytearray], charges: list[Charge] | None, now: float) -> None:
         """Start frames that were just read, after those that wait. `charges`: the memory held for the first."""
+        self._read = now
         until = now + TIME_SLICE
         started, blocked = 0, bool(self.waiting)
         if not blocked and self._queue.spent <= TURN and not self._turns.works:
@@ -193,7 +196,7 @@ class RequestQueue:
 
     def drop_waiting(self) -> None:
         """Drop the frames that wait: they are never started."""
-        for _, charges in self.waiting:
+        for _, charges, _ in self.waiting:
             self._pool.give_back(self._account, charges)
         self.waiting.clear()
         self.more = False
@@ -220,7 +223,7 @@ class RequestQueue:
     def _wait(self, frames: list[bytearray], charges: list[Charge] | None) -> None:
         """Queue these frames; `charges`: the memory held for the first."""
         for frame in () if self.closing else frames:
-            self.waiting.append((frame, charges or self._pool.count(self._account, len(frame))))
+            self.waiting.append((frame, charges or self._pool.count(self._account, len(frame)), self._read))
             charges = None
         self._pool.give_back(self._account, charges or ())
 
@@ -239,8 +242,10 @@ class RequestQueue:
                 self._out.send(self.closing)  # sending the replies that are ready may make room
                 if self.closing or not self.may_start(waiting[0][0]):
                     break
-            self._owner.start(*waiting.popleft())
-            if (waiting or self.more) and monotonic() >= until:
+            frame, charges, read = waiting.popleft()
+            self._session.note_wait(frame, now - read)
+            self._owner.start(frame, charges)
+            if (waiting or self.more) and (now := monotonic()) >= until:
                 self._queue_up()
                 break
         self._out.send(self.closing)

@@ -29,6 +29,7 @@ from korvet_fast.store.types import (
     ReadResult,
     RecordBatch,
     SegmentLimits,
+    StoreTimes,
 )
 
 
@@ -240,7 +241,7 @@ class PlainFiles(Protocol):
 
 
 class Store(LogStore, KeyStore, Protocol):
-    """An engine: logs, keys, and capabilities that not all have. Only attributes may be read before `open`."""
+    """An engine: logs, keys, capabilities that not all have. Only attributes and times may be read before `open`."""
 
     @property
     def shared(self) -> SharedStore | None:
@@ -263,6 +264,9 @@ class Store(LogStore, KeyStore, Protocol):
 
     async def close(self) -> None:
         """Flush everything, mark the shutdown as clean, let go of the store."""
+
+    def read_times(self) -> StoreTimes:
+        """What it has waited for since it was opened. May be asked before `open` and after `close` too."""
 
 
 class CopyStore(Store, Protocol):

@@ -117,6 +117,22 @@ class CannotLead(StoreError):
     """This broker may not lead the log before an operator has done what the text says."""
 
 
+@dataclass(slots=True)
+class Spent:
+    """Work of one kind since the store was opened: how often it was done, and the seconds that it took in all."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
+class StoreTimes(NamedTuple):
+    """What a store waits for; None: it never does."""
+
+    flushes: Spent | None = None  # of logs to the disk; those that failed too
+    round_trips: Spent | None = None  # to a server, with commands of which all are answered
+    syncs: Spent | None = None  # until a server has on its disk, or on others, what it had answered; failures too
+
+
 ABSENT: Final = None  # as `expected`: the key must not exist; as `value`: the key is deleted
 
 

@@ -54,6 +54,7 @@ class Session(Protocol):
     `principal`: who the client is; set when its certificate or its login has told. `is_authenticated`: it may do more
     than say who it is. Until then it has the limits of a first request.
     `cost`: about how many bytes of memory the request takes while it is at work, its frame included.
+    `note_wait`: the request that begins next has waited, whole, for so many seconds; not called for those that did not.
     `release_memory`: memory is short, so requests that only wait for time or for data are answered at once.
     `close`: the connection ends, so requests that wait are answered at once from now on.
     `note_failed_authentication`: the client has shown a certificate that does not let it in, as `reason` says.
@@ -68,6 +69,8 @@ class Session(Protocol):
     def handle(self, frame: bytearray) -> Coroutine[Any, Any, Reply]: ...
 
     def cost(self, frame: bytearray) -> int: ...
+
+    def note_wait(self, frame: bytearray, seconds: float) -> None: ...
 
     def release_memory(self) -> None: ...
 

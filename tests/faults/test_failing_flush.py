@@ -11,9 +11,12 @@ from faults.conftest import Flushes
 from faults.redis.log import wait_for_line
 from kafka_server import make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
+from metric_rows import key, read_rows, scrape
 from raw_connection import connect, read_log, start_producer
+from redis_server import free_port
 
 STORAGE_ERROR = CODES["KAFKA_STORAGE_ERROR"]
+FLUSH_TIME = "kafka_log_logflushstats_logflushrateandtimems"
 
 
 @pytest.fixture
@@ -127,3 +130,30 @@ def test_topics_are_not_made_on_a_disk_that_cannot_keep_them(broker: BrokerProce
     broker.kill()
     broker.start()
     run(made)
+
+
+def test_a_disk_that_is_slow_shows_in_the_time_of_flushes(tmp_path: Path, flushes: Flushes) -> None:
+    async def produce() -> None:
+        async with connect(broker.port) as client:
+            for _ in range(5):
+                assert (await client.produce("slow", make_batch(b"value")))["error_code"] == 0
+
+    async def create() -> None:
+        async with connect(broker.port) as client:
+            await client.create("slow")
+
+    def read() -> tuple[float, float]:
+        rows = read_rows(scrape(port))
+        return rows[key(f"{FLUSH_TIME}_count")], rows[key(f"{FLUSH_TIME}_sum")]
+
+    port = free_port()
+    arguments = ("--listen", f"http://127.0.0.1:{port}")
+    with BrokerProcess(tmp_path / "data", before=flushes.before, arguments=arguments) as broker:
+        run(create)
+        flushes.slow_down()
+        before = read()
+        run(produce)
+        after = read()
+        flushes.heal()
+    assert after[0] - before[0] >= 5
+    assert after[1] - before[1] >= 5 * 20  # each takes 20 ms more

@@ -1,6 +1,5 @@
 """/metrics of a real broker: what it says, whom it makes wait, and whether Prometheus likes it."""
 
-import http.client
 import json
 import re
 import subprocess
@@ -14,10 +13,10 @@ import pytest
 
 from batches import make_batch
 from broker_process import BrokerProcess
-from kafka_server import DELETE_RECORDS, RawClient
+from kafka_server import API_VERSIONS, DELETE_RECORDS, RawClient
 from korvet_fast.wire.http.metrics_table import METRICS, Kind
-from metric_rows import Key, key, read_rows
-from redis_server import free_port
+from metric_rows import Key, key, read_rows, scrape
+from redis_server import RedisServer, free_port
 from requirement import require
 from second_client import PARTITIONS, SecondClient, forget_peak, peak_memory, set_up
 
@@ -26,6 +25,7 @@ DASHBOARD = ROOT / "docs" / "grafana-korvet-fast.json"
 WITHIN = 120.0  # seconds: a busy machine may take long
 WAIT = 0.01  # seconds of the broker's work that a client may wait for a scrape
 ATTEMPTS = 5
+MANY = 3000  # requests sent at once: far more than are begun in a millisecond
 MEMORY = 96 << 20  # bytes that scrapes of 20,000 partitions may take: text, and the parts it is made of
 
 
@@ -37,14 +37,7 @@ class Operated:
         self.port = port
 
     def scrape(self) -> str:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WITHIN)
-        connection.request("GET", "/metrics")
-        answer = connection.getresponse()
-        assert answer.status == 200
-        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-        text = answer.read().decode()
-        connection.close()
-        return text
+        return scrape(self.port)
 
     def rows(self) -> dict[Key, float]:
         return read_rows(self.scrape())
@@ -85,6 +78,53 @@ def test_what_clients_did_is_counted(operated: Operated) -> None:
     assert rows[key("kafka_network_requestmetrics_requests_total", request="Produce")] >= 3
     assert rows[key("kafka_network_requestmetrics_totaltimems_sum", request="Fetch")] > 0
     assert rows[key("kafka_network_socketserver_memorypoolavailable")] <= 128 << 20
+
+
+def test_requests_that_wait_for_their_turn_are_seen_to_wait(operated: Operated) -> None:
+    async def flood(client: RawClient) -> None:
+        for _ in range(MANY):
+            client.send(API_VERSIONS, 0, {})
+        for _ in range(MANY):
+            await client.reply()
+
+    set_up(operated.process.port, flood)
+    rows = operated.rows()
+    of = {"request": "ApiVersions"}
+    assert rows[key("kafka_network_requestmetrics_requestqueuetimems_sum", **of)] > 0
+    waited = rows[key("kafka_network_requestmetrics_requestqueuetimems_count", **of)]
+    assert waited == rows[key("kafka_network_requestmetrics_requests_total", **of)] >= MANY
+
+
+async def produce_five(client: RawClient) -> None:
+    assert (await client.create("five", 1))["error_code"] == 0
+    for _ in range(5):
+        assert (await client.produce("five", make_batch([b"value"])))["error_code"] == 0
+
+
+def test_flushes_are_counted_with_their_time(operated: Operated) -> None:
+    name = "kafka_log_logflushstats_logflushrateandtimems"
+    before = operated.rows()
+    set_up(operated.process.port, produce_five)
+    rows = operated.rows()
+    assert rows[key(f"{name}_count")] >= before[key(f"{name}_count")] + 5
+    assert rows[key(f"{name}_sum")] > before[key(f"{name}_sum")]
+    assert not [name for name, _ in rows if name.startswith("korvet_redis")]
+
+
+def test_round_trips_to_redis_are_counted_with_their_time(redis_server: RedisServer, tmp_path: Path) -> None:
+    port = int(free_port())
+    arguments = ("--listen", f"http://127.0.0.1:{port}")
+    with BrokerProcess(tmp_path, store=redis_server.url, arguments=arguments) as process:
+        before = read_rows(scrape(port))
+        set_up(process.port, produce_five)
+        text = scrape(port)
+    check_for_prometheus(text)
+    rows = read_rows(text)
+    name = "korvet_redis_roundtriptimems"
+    assert rows[key(f"{name}_count")] >= before[key(f"{name}_count")] + 5
+    assert rows[key(f"{name}_sum")] > before[key(f"{name}_sum")]
+    assert rows[key("korvet_redis_synctimems_count")] == 0  # every answer of this server means flushed
+    assert not [name for name, _ in rows if name.startswith("kafka_log_logflushstats")]
 
 
 async def delete_records(topic: dict[str, Any], client: RawClient) -> None:
@@ -128,10 +168,12 @@ def test_a_scrape_of_20_000_partitions_lets_others_go_first(operated: Operated) 
 
 
 def test_prometheus_reads_it_without_complaint(operated: Operated) -> None:
+    check_for_prometheus(operated.scrape())
+
+
+def check_for_prometheus(text: str) -> None:
     promtool = require("promtool")
-    done = subprocess.run(
-        [promtool, "check", "metrics"], input=operated.scrape(), capture_output=True, text=True, timeout=WITHIN
-    )
+    done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=WITHIN)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
 
 

@@ -29,6 +29,9 @@ class Breakable:
     def take(self) -> list[tuple[int, str | None]]:
         return [(ticket, "broken" if ticket in self._failing else failure) for ticket, failure in self._real.take()]
 
+    def spent(self) -> tuple[int, float]:
+        return self._real.spent()
+
     def close(self) -> None:
         self._real.close()
 

@@ -123,6 +123,7 @@ class Engine:
         plan = options.pop("plan", None) or (None if self._seed is None else Plan(self._seed))
         inner = self._inner = self._maker.make(**options)
         store: Store = inner if plan is None else Faulty(inner, plan)
+        assert {spent.count for spent in store.read_times() if spent is not None} == {0}
         await store.open()
         try:
             yield Scene(store, self._maker.log_format, self._maker.origin)

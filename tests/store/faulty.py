@@ -19,6 +19,7 @@ from korvet_fast.store.types import (
     ReadResult,
     RecordBatch,
     SegmentLimits,
+    StoreTimes,
 )
 
 _Result = TypeVar("_Result")
@@ -97,6 +98,9 @@ class Faulty:
     async def close(self) -> None:
         await asyncio.gather(*self._late.values(), return_exceptions=True)
         await self._inner.close()
+
+    def read_times(self) -> StoreTimes:
+        return self._inner.read_times()
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         return self._inner.durability_error(log, sync, copies)

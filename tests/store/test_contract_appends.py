@@ -1,6 +1,7 @@
 """Appending, as `store.interface` describes it, on every engine."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -163,3 +164,16 @@ async def test_taken_over(engine: Engine, crash: bool) -> None:
         )
         assert granted.epoch == 7
         assert (await scene.fill(LOG, 2)).end == 5
+
+
+async def test_what_it_waited_for_is_counted(engine: Engine) -> None:
+    async with engine.scene() as scene:
+        store = scene.store
+        before = [replace(spent) for spent in store.read_times() if spent is not None]
+        await scene.acquire(LOG)
+        await scene.append(LOG, 0, sync=True).durable
+        after = [spent for spent in store.read_times() if spent is not None]
+        assert len(after) == len(before) > 0
+        assert after[0].count > before[0].count
+        assert after[0].seconds > before[0].seconds
+    assert store.read_times()  # may still be asked

@@ -35,7 +35,7 @@ class ReplicatedStore:
         self._local = replication.local
         self._registry = registry = replication.registry
         self._logs = replication.replicas.logs
-        self.close_idle = self._local.close_idle
+        self.close_idle, self.read_times = self._local.close_idle, self._local.read_times
         self.load, self.save, self.scan, self.version = registry.load, registry.save, registry.scan, registry.version
 
     @property

@@ -19,6 +19,7 @@ from korvet_fast.errors import StoreError, TooFewThreads
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.segment import Segment
 from korvet_fast.store.shared_future import SharedFuture
+from korvet_fast.store.types import Spent
 
 _AT_ONCE = 64  # flushes whose waiters are told in one turn of the event loop
 
@@ -60,6 +61,10 @@ class GroupCommit:
         self._loop.remove_reader(self._flusher.fileno())
         self._flusher.close()
         self._finish()
+
+    def read_spent(self) -> Spent:
+        """The flushes of the disk so far: what gathered during one is the next one."""
+        return Spent(*self._flusher.spent())
 
     def ask(self, log: Log) -> "asyncio.Future[None]":
         """Request a flush. The future, shared by all requests for it: None once the log is durable, or `StoreError`."""

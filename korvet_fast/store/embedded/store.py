@@ -14,6 +14,7 @@ data/groups.json, data/offsets.json          what core keeps where people can re
 
 import asyncio
 import shutil
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -36,7 +37,7 @@ from korvet_fast.store.embedded.retention import Retention
 from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.interface import OpenedLog, SharedStore
 from korvet_fast.store.shared_future import SharedFuture
-from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult
+from korvet_fast.store.types import BATCHES, Appending, Bounds, CompareAndSet, ReadResult, Spent, StoreTimes
 
 _FLUSHERS = 8  # threads; the file system's journal joins flushes that run side by side
 _READERS = 4
@@ -67,6 +68,7 @@ class EmbeddedStore:
         self.plain_files: EmbeddedPlainFiles | None = self._plain_files
         self._logs: dict[str, Log] = {}
         self._ready = False
+        self._read_flushes: Callable[[], Spent] = Spent
 
     async def open(self) -> None:
         """See `Store.open`."""
@@ -80,8 +82,15 @@ class EmbeddedStore:
             self._readers = resources.enter_context(PrestartedExecutor(_READERS, "read"))
             self._commit = GroupCommit(_FLUSHERS, self._writers)
             resources.callback(self._commit.close)
+            self._read_flushes = self._commit.read_spent
             self._plain_files.pool = self._writers
-            self._prepare()
+            stored = SharedFuture(loop=asyncio.get_running_loop())
+            stored.set_result(None)
+            at_once = Appending(stored, stored, at_once=True)
+            self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
+            self._reader = Reader(self._files, self._readers)
+            self._retention = Retention(self._files, self._writers, self._commit)
+            self._removals = Removals()
             await self._recover()
             self._ready = True
         except OSError as error:
@@ -89,17 +98,6 @@ class EmbeddedStore:
         finally:
             if not self._ready:
                 self._release()
-
-    def _prepare(self) -> None:
-        """Make the parts that all logs share."""
-        loop = asyncio.get_running_loop()
-        stored = SharedFuture(loop=loop)
-        stored.set_result(None)
-        at_once = Appending(stored, stored, at_once=True)
-        self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)
-        self._reader = Reader(self._files, self._readers)
-        self._retention = Retention(self._files, self._writers, self._commit)
-        self._removals = Removals()
 
     async def _recover(self) -> None:
         loop = asyncio.get_running_loop()
@@ -149,6 +147,10 @@ class EmbeddedStore:
                 log.failed = _CLOSED  # a late append would make files where another program may work by now
         self._plain_files.pool = None
         self._resources.close()
+
+    def read_times(self) -> StoreTimes:
+        """See `Store.read_times`."""
+        return StoreTimes(flushes=self._read_flushes())
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `LogStore.durability_error`."""

@@ -37,6 +37,8 @@ from korvet_fast.store.types import (
     LeadershipGrant,
     LogFormat,
     ReadResult,
+    Spent,
+    StoreTimes,
 )
 
 _AT_ONCE = 256  # logs that are looked at in one turn of the loop
@@ -57,6 +59,7 @@ class RedisStore:
         self.producers = RedisProducerHeaders(self._logs)
         self._listeners: list[Callable[[str], None]] = []
         self._fencing_tokens = FencingTokens()
+        self._times = StoreTimes(round_trips=Spent(), syncs=Spent())
 
     def on_data_loss(self, lost: Callable[[str], None]) -> None:
         """See `SharedStore.on_data_loss`."""
@@ -69,6 +72,7 @@ class RedisStore:
         """
         self._topology = Topology(self.url)
         self.durability = Durability(self._topology)
+        self._times = StoreTimes(round_trips=self._topology.round_trips, syncs=self.durability.rounds)
         self._calls = IdempotentCalls(self._topology)
         self._registry = Registry(self._topology)
         self._reader = Reader(self._calls)
@@ -162,6 +166,10 @@ class RedisStore:
         return self._stream_listener.notify(state, end, on_append, wanted) if state is not None else _nothing
 
     # -- records -------------------------------------------------------------------------------------------------
+
+    def read_times(self) -> StoreTimes:
+        """See `Store.read_times`."""
+        return self._times
 
     def durability_error(self, log: str | None, sync: bool, copies: int) -> str | None:
         """See `LogStore.durability_error`."""

@@ -49,6 +49,8 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
     for name, times in sorted(broker.request_times.items()):
         out.add(metrics.REQUESTS, times.count, name)
         out.add_summary(metrics.REQUEST_TIME, times.timed, times.seconds * _MS, name)
+        out.add_summary(metrics.QUEUE_TIME, times.count, times.waited * _MS, name)
+    _collect_store(broker, out)
     for key in QuotaKey:
         out.add(metrics.THROTTLED, broker.quotas.throttled[key], key)
     out.add(metrics.AUDIT_DROPPED, 0 if broker.audit is None else broker.audit.dropped)
@@ -62,6 +64,18 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
     leader = replication.describe_quorum().leader if replication is not None else controller
     out.add(metrics.ACTIVE_CONTROLLERS, int(leader == broker.node_id))
     out.add(metrics.METADATA_LEADER, leader)
+
+
+def _collect_store(broker: Broker, out: Exposition) -> None:
+    times = broker.read_store_times()
+    rows = (
+        (metrics.FLUSH_TIME, times.flushes),
+        (metrics.ROUND_TRIP_TIME, times.round_trips),
+        (metrics.SYNC_TIME, times.syncs),
+    )
+    for metric, spent in rows:
+        if spent is not None:
+            out.add_summary(metric, spent.count, spent.seconds * _MS)
 
 
 async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Exposition, pace: Pace) -> int:

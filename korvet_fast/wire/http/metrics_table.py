@@ -74,8 +74,39 @@ REQUEST_TIME = Metric(
     "kafka_network_requestmetrics_totaltimems",
     Kind.SUMMARY,
     ("request",),
-    "Milliseconds from a request's start to its answer, of one request in 16; waits for a flush or for records count.",
+    "Milliseconds from a whole request to its answer, of one request in 16; waits for its turn, for a flush or for"
+    " records count.",
     "kafka.network:type=RequestMetrics,name=TotalTimeMs",
+)
+QUEUE_TIME = Metric(
+    "kafka_network_requestmetrics_requestqueuetimems",
+    Kind.SUMMARY,
+    ("request",),
+    "Milliseconds that a whole request waited for its beginning: for its turn, for memory, for earlier requests of its"
+    " connection, or as its client was throttled. 0 for one that begins when it is read, or within a millisecond.",
+    "kafka.network:type=RequestMetrics,name=RequestQueueTimeMs",
+)
+FLUSH_TIME = Metric(
+    "kafka_log_logflushstats_logflushrateandtimems",
+    Kind.SUMMARY,
+    (),
+    "Milliseconds that the disk took for a flush of a log, those of the registry included; one flush answers all"
+    " that wait for it. Only of a store in files.",
+    "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
+)
+ROUND_TRIP_TIME = Metric(
+    "korvet_redis_roundtriptimems",
+    Kind.SUMMARY,
+    (),
+    "Milliseconds from commands that were given to the connection together (a transaction, a read) to their answers."
+    " Only of a store in Redis.",
+)
+SYNC_TIME = Metric(
+    "korvet_redis_synctimems",
+    Kind.SUMMARY,
+    (),
+    "Milliseconds that Redis took to say that records are kept as acks=all asks (WAITAOF, WAIT); one round answers all"
+    " that wait for it.",
 )
 THROTTLED = Metric(
     "korvet_throttled_requests_total",
@@ -203,6 +234,10 @@ METRICS: Final = (
     FAILED_PRODUCES,
     REQUESTS,
     REQUEST_TIME,
+    QUEUE_TIME,
+    FLUSH_TIME,
+    ROUND_TRIP_TIME,
+    SYNC_TIME,
     THROTTLED,
     AUDIT_DROPPED,
     MEMORY_USED,

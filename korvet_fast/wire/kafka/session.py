@@ -186,7 +186,7 @@ class Session(ClientSession):
         client = self.client if answer_bytes > LITTLE else None
         # The requests behind this one begin later, whatever it waits for: a commit may not overtake the one before.
         before, self._begun = self._begun, asyncio.get_running_loop().create_future()
-        begun = self._begun
+        begun, came = self._begun, monotonic()
         try:
             if before is not None:
                 await before
@@ -197,6 +197,7 @@ class Session(ClientSession):
                     await self._take_turn(micros)
                 if micros <= QUICK or not route.alone:
                     self._end(begun)
+                route.times.waited += monotonic() - came
                 return await route.handler(self, request, version)
             finally:
                 if client is not None:
@@ -213,6 +214,12 @@ class Session(ClientSession):
     def _take_turn(self, micros: int) -> Turn:
         self._turns.use(micros / 1_000_000)
         return self._turns.wait()
+
+    def note_wait(self, frame: bytearray, seconds: float) -> None:
+        """See `ClientSession.note_wait`."""
+        route = self.service.routes.get(int.from_bytes(frame[:2], "big"))
+        if route is not None:
+            route.times.note_wait(seconds)
 
     def cost(self, frame: bytearray) -> int:
         """Decoded fields take some 30 times their bytes in the frame; the records of a Produce stay where they are."""

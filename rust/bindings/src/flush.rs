@@ -39,6 +39,12 @@ impl Flusher {
         self.0.take().into_iter().map(tell).collect()
     }
 
+    /// (how many flushes ended so far, the seconds that the disk took for them); jobs done together are one flush.
+    fn spent(&self) -> (u64, f64) {
+        let spent = self.0.spent();
+        (spent.flushes, spent.time.as_secs_f64())
+    }
+
     /// Wait until everything given is done, and end the threads; `take` gives the last results.
     fn close(&mut self, py: Python<'_>) {
         py.detach(|| self.0.close());

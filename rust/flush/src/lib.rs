@@ -13,6 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// A flush to be done: of the data of files, and then of the entries of directories.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +57,17 @@ struct State {
     jobs: HashMap<u64, Vec<Job>>, // by log, those in the queue or at work; no entry: at rest
     idle: usize,                  // threads that wait for work
     done: Vec<Done>,
+    spent: Spent,
     closed: bool,
+}
+
+/// The flushes that ended so far, those that failed too, and how long the disk took for all of them.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    /// Jobs that were done together are one flush.
+    pub flushes: u64,
+    /// Waits for a thread do not count.
+    pub time: Duration,
 }
 
 impl Flusher {
@@ -111,6 +122,12 @@ impl Flusher {
         std::mem::take(&mut state.done)
     }
 
+    /// The flushes so far.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.shared.lock().spent
+    }
+
     /// Wait until every job given is done, and end the threads.
     pub fn close(&mut self) {
         self.shared.lock().closed = true;
@@ -141,8 +158,12 @@ impl Shared {
             };
             let jobs = state.jobs.get_mut(&log).map(std::mem::take).unwrap_or_default();
             drop(state);
+            let began = Instant::now();
             let failure = flush(&jobs);
+            let took = began.elapsed();
             state = self.lock();
+            state.spent.flushes += 1;
+            state.spent.time += took;
             let silent = state.done.is_empty();
             state
                 .done
@@ -189,7 +210,6 @@ mod tests {
     use super::*;
     use std::fs;
     use std::path::Path;
-    use std::time::{Duration, Instant};
 
     fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("korvet-flush-{name}-{}", std::process::id()));
@@ -258,6 +278,25 @@ mod tests {
         assert_eq!(flusher.threads.len(), 1);
         flusher.close();
         assert!(flusher.threads.is_empty());
+    }
+
+    #[test]
+    fn jobs_that_were_done_together_are_one_flush_and_a_failure_is_one_too() {
+        let directory = directory("spent");
+        let file = directory.join("file");
+        fs::write(&file, "x").unwrap();
+        let mut flusher = Flusher::new(1).unwrap();
+        assert_eq!(flusher.spent(), Spent::default());
+        for ticket in 0..9 {
+            flusher.flush(1, job(ticket, &file));
+        }
+        flusher.flush(2, job(9, &directory.join("missing")));
+        flusher.close();
+        assert_eq!(flusher.take().len(), 10);
+        let spent = flusher.spent();
+        assert!((2..=10).contains(&spent.flushes), "{spent:?}");
+        assert!(!spent.time.is_zero());
+        fs::remove_dir_all(directory).unwrap();
     }
 
     #[test]

@@ -1,11 +1,11 @@
 """What brokers that keep each other's copies tell of the metadata log, by their metrics."""
 
-import http.client
 import time
 from collections.abc import Callable
 
 from faults.replication.trio import PATIENCE, Trio
 from metric_rows import key, read_rows
+from metric_rows import scrape as scrape_all
 
 OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
 UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
@@ -15,10 +15,7 @@ LEADER = "kafka_server_raftmetrics_current_leader"
 
 def scrape(trio: Trio, broker: int) -> dict[str, float]:
     """The metrics without labels of one broker."""
-    connection = http.client.HTTPConnection("127.0.0.1", trio.webs[broker], timeout=60)
-    connection.request("GET", "/metrics")
-    rows = read_rows(connection.getresponse().read().decode())
-    connection.close()
+    rows = read_rows(scrape_all(trio.webs[broker]))
     return {name: rows[key(name)] for name in (OFFLINE, UNDER_REPLICATED, CONTROLLERS, LEADER)}
 
 

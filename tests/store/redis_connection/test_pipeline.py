@@ -15,6 +15,7 @@ from korvet_fast.store.redis.connection.clients import Clients
 from korvet_fast.store.redis.connection.connect import connect
 from korvet_fast.store.redis.connection.pipeline import Asking, Pipeline, PipelineDown, PipelineLost
 from korvet_fast.store.redis.connection.url import RedisAddress, parse_url
+from korvet_fast.store.types import Spent
 from korvet_fast.types import Buffer
 from redis_server import RedisServer
 
@@ -69,6 +70,22 @@ async def test_replies_come_in_the_order_of_the_calls(redis_server: RedisServer)
         calls = [pipeline.send(echo(f"{n}") + echo(f"{n}b"), 2) for n in range(1000)]
         for number, call in enumerate(calls):
             assert said(await call) == [f"{number}".encode(), f"{number}b".encode()]
+
+
+async def test_calls_are_counted_with_their_time_once_they_are_answered(redis_server: RedisServer) -> None:
+    url, spent = parse_url(redis_server.url), Spent()
+    pipeline = await connect(url, url.nodes[0], None, round_trips=spent)
+    before = spent.count
+    for _ in range(3):
+        took = spent.seconds
+        await pipeline.send(echo("a") + echo("b"), 2)
+        assert spent.seconds > took
+    assert spent.count == before + 3
+    lost = pipeline.send(echo("c"))
+    pipeline.close("the test is over")
+    with pytest.raises(StoreError):
+        await lost
+    assert spent.count == before + 3
 
 
 async def test_replies_may_come_as_one_buffer(redis_server: RedisServer) -> None:

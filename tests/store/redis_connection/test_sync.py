@@ -78,7 +78,10 @@ async def test_a_flush_is_waited_for(lazy: RedisServer) -> None:
     async with durability_of(lazy.url) as (durability, there):
         assert durability.wait(KEY, False, 1) is None
         await there.ask(KEY, "SET", KEY, "v")
+        assert durability.rounds.count == 0
         await wait(durability, sync=True, copies=1)
+        assert durability.rounds.count == 1
+        assert durability.rounds.seconds > 0
         lazy.restart()  # kill -9, right after it was said to be flushed
         assert lazy.call("GET", KEY) == b"v"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from korvet_fast.net.limits import ServerLimits
+from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.wire.dialect import Reply
 from net_scene import Peer, Scene, run, scene
 from raw_connection import reset
@@ -114,6 +114,25 @@ def test_who_closed_its_half_and_waits_for_memory_is_in_nobodys_way() -> None:
             assert len(await one.reply()) == ANSWER
             assert len(await three.reply()) == ANSWER
             assert dialect.granted == [b"first", b"third"]
+
+    run(scenario)
+
+
+def test_the_session_is_told_how_long_a_request_waited_once_it_was_whole() -> None:
+    async def scenario() -> None:
+        async with scene(limits=Limits(requests=1)) as here:
+            peer, dialect = await here.connect(), here.dialect
+            peer.send(b"wait first", b"echo second", b"echo third")
+            await here.until(lambda: dialect.started == [b"wait first"])
+            assert dialect.waits == []
+            dialect.gate(b"first").set_result(None)
+            for expected in (b"wait first", b"echo second", b"echo third"):
+                assert await peer.reply() == expected
+            (second, shorter), (third, longer) = dialect.waits
+            assert (second, third) == (b"echo second", b"echo third")
+            assert 0 < shorter <= longer
+            assert await peer.ask(b"echo fourth") == b"echo fourth"
+            assert len(dialect.waits) == 2  # it did not wait
 
     run(scenario)
 

@@ -8,6 +8,7 @@ from korvet_fast._native import encode_commands
 from korvet_fast.errors import SettingError
 from korvet_fast.store.redis.connection.pipeline import Pipeline, PipelineDown, PipelineLost
 from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl, Tls
+from korvet_fast.store.types import Spent
 
 NAME = "korvet-fast"  # the name that CLIENT LIST shows
 
@@ -29,20 +30,30 @@ def make_context(tls: Tls) -> ssl.SSLContext:
 
 
 async def connect(
-    url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContext | None, patience: float = 0.0
+    url: RedisUrl,
+    endpoint: RedisAddress,
+    context: ssl.SSLContext | None,
+    patience: float = 0.0,
+    round_trips: Spent | None = None,
 ) -> Pipeline:
     """A pipeline to a server, ready for commands.
 
     `patience`: seconds that an answer may take beyond the URL's `socket_timeout`, for commands that block. Raises
-    `PipelineDown` if the server cannot be reached, does not answer in time or refuses us.
+    `PipelineDown` if the server cannot be reached, does not answer in time or refuses us. `round_trips`: of `Pipeline`.
     """
     # asyncio keeps time by the current task, and our handlers have none.
-    return await asyncio.ensure_future(_connect(url, endpoint, context, patience))
+    return await asyncio.ensure_future(_connect(url, endpoint, context, patience, round_trips))
 
 
-async def _connect(url: RedisUrl, endpoint: RedisAddress, context: ssl.SSLContext | None, patience: float) -> Pipeline:
+async def _connect(
+    url: RedisUrl,
+    endpoint: RedisAddress,
+    context: ssl.SSLContext | None,
+    patience: float,
+    round_trips: Spent | None,
+) -> Pipeline:
     loop = asyncio.get_running_loop()
-    make = partial(Pipeline, str(endpoint), url.timeout + patience)
+    make = partial(Pipeline, str(endpoint), url.timeout + patience, round_trips)
     try:
         async with asyncio.timeout(url.timeout):
             if endpoint.path:

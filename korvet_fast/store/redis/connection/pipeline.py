@@ -9,10 +9,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import monotonic
 from typing import TypeAlias, cast
 
 from korvet_fast._native import Replies, encode_commands
 from korvet_fast.errors import CodecError, StoreError
+from korvet_fast.store.types import Spent
 from korvet_fast.types import Buffer
 
 REPLY_LIMIT = 512 * 1024 * 1024  # bytes of one reply; Redis' own limit for a string
@@ -38,10 +40,11 @@ class PipelineLost(StoreError):
 class _Call:
     """Some commands sent, and the replies to them so far."""
 
-    __slots__ = ("due", "ended", "expected", "replies")
+    __slots__ = ("began", "due", "ended", "expected", "replies")
 
-    def __init__(self, expected: int, due: float, ended: Ended) -> None:
+    def __init__(self, expected: int, began: float, due: float, ended: Ended) -> None:
         self.expected = expected
+        self.began = began
         self.due = due
         self.ended = ended
         self.replies: list[Buffer] = []
@@ -50,10 +53,15 @@ class _Call:
 class Pipeline(asyncio.BufferedProtocol):
     """The asyncio protocol of one connection to a server. Made by `connect` (connect.py)."""
 
-    def __init__(self, name: str, timeout: float) -> None:
-        """`name`: the server, for messages. `timeout`: seconds that an answer may take."""
+    def __init__(self, name: str, timeout: float, round_trips: Spent | None = None) -> None:
+        """`name`: the server, for messages. `timeout`: seconds that an answer may take.
+
+        `round_trips` counts the calls that were answered.
+        """
         self.name = name
         self._timeout = timeout
+        self._round_trips = round_trips or Spent()
+        self._began = 0.0  # when the first of the gathered commands came
         self._loop = asyncio.get_running_loop()
         self._replies = Replies(REPLY_LIMIT, raw=True)
         self._window = memoryview(bytearray(WINDOW))
@@ -116,9 +124,10 @@ class Pipeline(asyncio.BufferedProtocol):
         for group in groups:  # joined replies are counted in the order of the calls
             self._replies.join(group)
         due = self._loop.time() + self._timeout
-        self._calls.append(_Call(len(groups), due, ended))
         if not self._gathered:
+            self._began = monotonic()  # not `loop.time`, which stands still during a turn of the loop
             self._loop.call_soon(self.push)
+        self._calls.append(_Call(len(groups), self._began, due, ended))
         self._gathered.extend(parts)
         self._size += size
         if self._timer is None:
@@ -173,7 +182,7 @@ class Pipeline(asyncio.BufferedProtocol):
         except CodecError as error:
             self._end(f"{self.name} does not speak Redis' protocol: {error}")
             return
-        calls = self._calls
+        calls, round_trips, now = self._calls, self._round_trips, monotonic()
         for reply in arrived:
             if not calls:
                 self._end(f"{self.name} answered more than it was asked")
@@ -183,6 +192,8 @@ class Pipeline(asyncio.BufferedProtocol):
             if len(call.replies) == call.expected:
                 calls.popleft()
                 self._written -= 1
+                round_trips.count += 1
+                round_trips.seconds += now - call.began
                 call.ended(call.replies, None)
 
     def eof_received(self) -> None:

@@ -25,6 +25,7 @@ from korvet_fast.store.redis.connection.replication_history import (
     read_replication_history,
 )
 from korvet_fast.store.redis.connection.url import RedisAddress, RedisUrl
+from korvet_fast.store.types import Spent
 
 WATCH = 1.0  # seconds between two looks at the masters
 REPAIR = 20.0  # seconds within which a connection must be back
@@ -45,11 +46,15 @@ def is_retriable(error: str) -> bool:
 
 
 class Topology:
-    """All masters of a Redis. `generation` rises whenever written data may be gone."""
+    """All masters of a Redis. `generation` rises whenever written data may be gone.
+
+    `round_trips`: those of the pipelines that all callers share.
+    """
 
     def __init__(self, url: RedisUrl) -> None:
         self.url = url
         self.generation = 0
+        self.round_trips = Spent()
         self._clients = Clients(url)
         self._listeners: list[Callable[[str], None]] = []
         self._context: ssl.SSLContext | None = None
@@ -251,7 +256,7 @@ class Topology:
             if pipeline is not None and not pipeline.up:
                 continue
             try:
-                there = pipeline or await connect(self.url, endpoint, self._context)
+                there = pipeline or await connect(self.url, endpoint, self._context, round_trips=self.round_trips)
                 replication_history = await identify(there)
             except StoreError as error:
                 if pipeline is None:

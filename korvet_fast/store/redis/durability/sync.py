@@ -9,6 +9,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 
 from korvet_fast._native import ReplyError, encode_commands, parse_reply
 from korvet_fast.errors import StoreError, TooFewCopies
@@ -34,6 +35,7 @@ from korvet_fast.store.redis.durability.durability import (
     unfit,
 )
 from korvet_fast.store.redis.durability.rights import WAITAOF, explain, find_missing
+from korvet_fast.store.types import Spent
 
 PROBE = 5.0  # seconds between two looks at what the servers can keep
 PAUSE = 0.1  # seconds between two looks where one fails
@@ -55,10 +57,11 @@ async def read_servers(topology: Topology) -> dict[RedisAddress, Server]:
 
 
 class Durability:
-    """The durability that the masters of a topology can keep, and waiting for it."""
+    """The durability that the masters of a topology can keep, and waiting for it. `rounds`: those that ended."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
+        self.rounds = Spent()
         self._servers: dict[RedisAddress, Server] = {}
         self._refreshed = asyncio.get_running_loop().create_future()  # ends with the next refresh that succeeds
         self.unfit: dict[RedisAddress, str] = {}  # masters that must not be used any more, and why
@@ -139,7 +142,7 @@ class Durability:
             return None
         queue = self._queues.get((master, wanted))
         if queue is None:
-            queue = self._queues[master, wanted] = _Queue(self._topology, master, wanted)
+            queue = self._queues[master, wanted] = _Queue(self._topology, master, wanted, self.rounds)
         return queue.join(key)
 
     def recheck(self, key: str) -> None:
@@ -212,8 +215,9 @@ class Durability:
 class _Queue:
     """The waiters on one master for the same sync."""
 
-    def __init__(self, topology: Topology, master: RedisAddress, wanted: Need) -> None:
+    def __init__(self, topology: Topology, master: RedisAddress, wanted: Need, rounds: Spent) -> None:
         self._topology = topology
+        self._rounds = rounds
         self._master = master
         self._wanted = wanted
         self._next: asyncio.Future[None] | None = None  # the round that has not begun
@@ -246,8 +250,11 @@ class _Queue:
     async def _work(self) -> None:
         while (future := self._next) is not None:
             self._next = None
+            began = monotonic()
             # Any error goes to the waiters, also that of an answer of an unexpected form.
             (failure,) = await asyncio.gather(self._round(self._key, self._history), return_exceptions=True)
+            self._rounds.count += 1
+            self._rounds.seconds += monotonic() - began
             if failure is None:
                 future.set_result(None)
             else:

@@ -77,6 +77,7 @@ def test_a_costly_answer_waits_for_memory_before_its_work_starts(
             for client in clients[:-1]:
                 assert (await client.reply())["error_code"] == 0
             assert len(started) == 3
+            assert server.broker.request_times["ApiVersions"].waited > 0
 
     run(scenario)
 
