@@ -12,10 +12,10 @@ from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.cli.spark_bar import job_bar
 from korvet_fast.cli.spark_job import (
+    broker_options,
     import_jobs,
     pairs,
     reads_here,
-    security_options,
     spark_options,
     spark_session,
     summary,
@@ -116,8 +116,7 @@ def command(
     if checkpoint is not None and not follow:
         raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
     options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
-    options |= {**given, "kafka.bootstrap.servers": str(bootstrap), **security_options(bootstrap)}
-    options |= read_end(end, follow)
+    options |= {**given, **broker_options(bootstrap), **read_end(end, follow)}
 
     async def check(cluster: Cluster) -> None:
         await cluster.partitions(topic)

@@ -11,10 +11,10 @@ import click
 from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.spark_bar import job_bar
 from korvet_fast.cli.spark_job import (
+    broker_options,
     import_jobs,
     pairs,
     reads_here,
-    security_options,
     spark_options,
     spark_session,
     summary,
@@ -115,7 +115,7 @@ def command(
             rows = jobs.read_files(spark, files, form, schema, options)
             records = jobs.count_records(jobs.make_records(rows, key, value, ordered=not unordered), counted)
             await_topic(bootstrap, topic)  # not earlier: a mistake leaves no topic behind
-            settings = {"kafka.compression.type": compression, **security_options(bootstrap)}
+            settings = {**broker_options(bootstrap), "kafka.compression.type": compression}
             jobs.write_records(records, str(bootstrap), topic, settings)
         seconds = time.perf_counter() - began
         click.echo(summary(counted.get["rows"], counted.get["bytes"], seconds, f"to topic {topic}"), err=True)

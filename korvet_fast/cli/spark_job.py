@@ -52,9 +52,10 @@ def spark_options(function: F) -> F:
     return master(conf(function))
 
 
-def security_options(bootstrap: Bootstrap) -> dict[str, str]:
-    """How brokers are connected to, as options of the data source."""
-    return {f"kafka.{name}": value for name, value in bootstrap.security.items()}
+def broker_options(bootstrap: Bootstrap) -> dict[str, str]:
+    """Which brokers, and how they are connected to, as options of the data source."""
+    security = {f"kafka.{name}": value for name, value in bootstrap.security.items()}
+    return {"kafka.bootstrap.servers": str(bootstrap), **security}
 
 
 def reads_here(master: str, conf: Mapping[str, str]) -> bool:
