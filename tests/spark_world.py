@@ -64,7 +64,7 @@ class World:
 
     def install(self, patch: pytest.MonkeyPatch) -> "World":
         for module in (fetcher, reader, stream):
-            patch.setattr(module, "cluster", lambda bootstrap, patience: self)
+            patch.setattr(module, "cluster", lambda bootstrap, patience, security: self)
         return self
 
     def log(self, topic: str = "t", partition: int = 0) -> Log:

@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from korvet_fast.cli.offset_target import parse_time
-from korvet_fast.cli.session import Bootstrap, plain_bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.signals import asked_to_end
 from korvet_fast.cli.spark_bar import job_bar
-from korvet_fast.cli.spark_job import import_jobs, pairs, reads_here, spark_options, spark_session, summary
+from korvet_fast.cli.spark_job import (
+    broker_options,
+    import_jobs,
+    pairs,
+    reads_here,
+    spark_options,
+    spark_session,
+    summary,
+)
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.errors import SettingError
@@ -78,7 +86,7 @@ LOOK = 0.2  # seconds between two looks at a stream
     help="How many offsets --follow writes at a time at most; all that there are if not given.",
 )
 @spark_options
-@plain_bootstrap_option
+@bootstrap_option
 def command(
     topic: str,
     target: tuple[str, str],
@@ -108,7 +116,7 @@ def command(
     if checkpoint is not None and not follow:
         raise click.UsageError("--checkpoint is where --follow notes how far it is: give --follow, or leave it out")
     options = {"subscribe": topic, "includeHeaders": str(headers).lower(), **read_bound("starting", begin)}
-    options |= {**given, "kafka.bootstrap.servers": str(bootstrap), **read_end(end, follow)}
+    options |= {**given, **broker_options(bootstrap), **read_end(end, follow)}
 
     async def check(cluster: Cluster) -> None:
         await cluster.partitions(topic)

@@ -8,13 +8,22 @@ from pathlib import Path
 
 import click
 
-from korvet_fast.cli.session import Bootstrap, plain_bootstrap_option, run
+from korvet_fast.cli.session import Bootstrap, bootstrap_option, run
 from korvet_fast.cli.spark_bar import job_bar
-from korvet_fast.cli.spark_job import import_jobs, pairs, reads_here, spark_options, spark_session, summary
+from korvet_fast.cli.spark_job import (
+    broker_options,
+    import_jobs,
+    pairs,
+    reads_here,
+    spark_options,
+    spark_session,
+    summary,
+)
 from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.configs import Resource, ResourceType, describe_configs
 from korvet_fast.client.protocol.errors import BrokerError, ClientError, broker_error
 from korvet_fast.client.protocol.requests import COMPRESSIONS
+from korvet_fast.client.security import read_security
 from korvet_fast.errors import Errors
 from korvet_fast.printable import printable
 
@@ -63,7 +72,7 @@ FORMATS = ("parquet", "csv", "json")
     help="How the records are compressed.",
 )
 @spark_options
-@plain_bootstrap_option
+@bootstrap_option
 def command(
     files: tuple[str, ...],
     topic: str,
@@ -106,7 +115,7 @@ def command(
             rows = jobs.read_files(spark, files, form, schema, options)
             records = jobs.count_records(jobs.make_records(rows, key, value, ordered=not unordered), counted)
             await_topic(bootstrap, topic)  # not earlier: a mistake leaves no topic behind
-            settings = {"kafka.compression.type": compression}
+            settings = {**broker_options(bootstrap), "kafka.compression.type": compression}
             jobs.write_records(records, str(bootstrap), topic, settings)
         seconds = time.perf_counter() - began
         click.echo(summary(counted.get["rows"], counted.get["bytes"], seconds, f"to topic {topic}"), err=True)
@@ -157,7 +166,7 @@ def await_topic(bootstrap: Bootstrap, topic: str) -> None:
     """Let the broker create the topic if it is missing, and wait for it. Raises `click.ClickException`."""
     from korvet_fast.spark.cluster import BlockingCluster
 
-    brokers = BlockingCluster(bootstrap.addresses, PATIENCE)
+    brokers = BlockingCluster(bootstrap.addresses, PATIENCE, read_security(bootstrap.security))
     try:
         brokers.partitions([topic], create=True)
     except ClientError as error:

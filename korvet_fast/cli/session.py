@@ -60,16 +60,6 @@ def bootstrap_option(function: F) -> F:
     return _bootstrap(option(command))  # type: ignore[return-value]
 
 
-def plain_bootstrap_option(function: F) -> F:
-    """As `bootstrap_option` for a command whose connections cannot be inside TLS."""
-
-    @wraps(function)
-    def command(bootstrap: tuple[Address, ...], **given: Any) -> Any:
-        return function(bootstrap=Bootstrap(bootstrap, {}), **given)
-
-    return _bootstrap(command)  # type: ignore[return-value]
-
-
 def _bootstrap(function: Callable[..., Any]) -> Callable[..., Any]:
     option = click.option(
         "--bootstrap",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from korvet_fast.cli.assignment import split_assignments
-from korvet_fast.cli.session import count
+from korvet_fast.cli.session import Bootstrap, count
 from korvet_fast.cli.spark_bar import waiting_bar
 from korvet_fast.cli.spark_java import running_java
 from korvet_fast.printable import printable
@@ -50,6 +50,12 @@ def spark_options(function: F) -> F:
         help="A setting of Spark, for example spark.driver.memory=4g. May be given more than once.",
     )
     return master(conf(function))
+
+
+def broker_options(bootstrap: Bootstrap) -> dict[str, str]:
+    """Which brokers, and how they are connected to, as options of the data source."""
+    security = {f"kafka.{name}": value for name, value in bootstrap.security.items()}
+    return {"kafka.bootstrap.servers": str(bootstrap), **security}
 
 
 def reads_here(master: str, conf: Mapping[str, str]) -> bool:

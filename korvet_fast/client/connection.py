@@ -1,29 +1,20 @@
 """One connection to a Kafka broker for asyncio: the driver of `ConnectionState`. Requests are pipelined."""
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
+from korvet_fast.client.login import begin_login, log_in
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
-from korvet_fast.client.protocol.errors import (
-    AuthenticationFailed,
-    ClientError,
-    Unreachable,
-    check_error_code,
-    os_reason,
-)
-from korvet_fast.client.protocol.sasl import Exchange, OAuthLogin, SaslLogin, show_token
+from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
 from korvet_fast.client.security import PLAINTEXT, Security
-from korvet_fast.client.tls import make_context
+from korvet_fast.client.tls import explain_refusal, make_context
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
-from korvet_fast.wire.kafka.errors import ILLEGAL_SASL_STATE
 from korvet_fast.wire.kafka.shapes.message import Message
-from korvet_fast.wire.kafka.shapes.security import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
-_RENEWED = 0.9  # of the time for which a login holds
 Stream = TypeVar("Stream", bound=asyncio.BaseProtocol)
 
 
@@ -102,24 +93,15 @@ class Connection(asyncio.BufferedProtocol):
 
     async def log_in(self, login: SaslLogin | OAuthLogin) -> None:
         """Log in by SASL. Raises `ClientError`; the connection is of no use then."""
-        subject = f"{self.endpoint} as {login.user!r}"
-        exchange = await _begin(login, self._patience)
-        shaken = await self._exchange(self._state.request(SASL_HANDSHAKE, {"mechanism": login.mechanism}))
-        if shaken["error_code"] == ILLEGAL_SASL_STATE:
-            raise AuthenticationFailed(
-                f"{self.endpoint} asks nobody to log in: set security.protocol=SSL, or PLAINTEXT"
-            )
-        known = ", ".join(shaken["mechanisms"])
-        check_error_code(subject, shaken["error_code"], f"{login.mechanism} is not among its mechanisms: {known}")
-        answer: dict[str, Any] = {}
-        token: bytes | None = next(exchange)
-        while token is not None:
-            answer = await self._exchange(self._state.request(SASL_AUTHENTICATE, {"auth_bytes": token}))
-            check_error_code(subject, answer["error_code"], answer["error_message"])
-            token = _go_on(exchange, bytes(answer["auth_bytes"]))
-        self._login = login
-        if lifetime := answer["session_lifetime_ms"]:
-            self._login_ends = asyncio.get_running_loop().time() + _RENEWED * lifetime / 1000
+        dialogue = log_in(self.endpoint, login, await begin_login(login, self._patience))
+        request = next(dialogue)
+        while True:
+            answer = await self._exchange(self._state.request(*request))
+            try:
+                request = dialogue.send(answer)
+            except StopIteration as end:
+                self._login, self._login_ends = login, asyncio.get_running_loop().time() + end.value
+                return
 
     async def _renew_login(self) -> None:
         """Log in again before the login ends (KIP-368). Requests wait meanwhile, and go on in their order."""
@@ -190,23 +172,6 @@ class Connection(asyncio.BufferedProtocol):
         self._disconnected.set()
 
 
-async def _begin(login: SaslLogin | OAuthLogin, patience: float) -> Exchange:
-    """The messages of a login. A token is asked for before the broker waits for it. Raises `ClientError`."""
-    if isinstance(login, SaslLogin):
-        return login.exchange()
-    from korvet_fast.client.oauth import open_source  # h11, for those who need it
-
-    return show_token(await open_source(login).fetch(patience))
-
-
-def _go_on(exchange: Exchange, answer: bytes) -> bytes | None:
-    """The next token of a login, or None at its end."""
-    try:
-        return exchange.send(answer)
-    except StopIteration:
-        return None
-
-
 async def connect(
     endpoint: Address,
     patience: float = 10.0,
@@ -245,16 +210,6 @@ async def open_transport(
         async with asyncio.timeout(patience):
             loop = asyncio.get_running_loop()
             _, made = await loop.create_connection(make, endpoint.host, endpoint.port, ssl=context)
-    except TimeoutError:
-        raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
-    except ssl.SSLCertVerificationError as error:
-        raise AuthenticationFailed(f"the certificate of {endpoint} is refused: {error.verify_message}") from None
-    except ssl.SSLError as error:
-        raise Unreachable(f"no TLS with {endpoint}, which may be a listener without it: {os_reason(error)}") from None
-    except OSError as error:
-        if context is not None and not error.errno:  # asyncio's own, for an end of the stream
-            raise Unreachable(f"no TLS with {endpoint}, which may be a listener without it: it hung up") from None
-        raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
-    except (OverflowError, ValueError) as error:  # no address at all: a broker's Metadata may say anything
-        raise Unreachable(f"cannot connect to {endpoint}: {error}") from None
+    except (OSError, OverflowError, ValueError) as error:
+        raise explain_refusal(endpoint, error, patience, tls=context is not None) from None
     return made

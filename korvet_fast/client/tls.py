@@ -1,9 +1,11 @@
-"""The TLS context of a client's connections, made of its files."""
+"""The TLS context of a client's connections, made of its files; why a connection did not come about."""
 
 import ssl
 from typing import Final
 
+from korvet_fast.client.protocol.errors import AuthenticationFailed, ClientError, Unreachable, os_reason
 from korvet_fast.client.security import Security
+from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
 from korvet_fast.net.certificates import explain_file
 
@@ -35,6 +37,25 @@ def make_context(security: Security) -> ssl.SSLContext | None:
             file = security.certificate if not security.key else f"{security.certificate} with {security.key}"
             raise SettingError(f"ssl.keystore.location: {explain_file(file, error, _CERTIFICATE)}") from None
     return context
+
+
+def explain_refusal(endpoint: Address, error: Exception, patience: float, *, tls: bool) -> ClientError:
+    """Why nobody could connect within `patience` seconds: `Unreachable`, or `AuthenticationFailed` by the certificate.
+
+    `error`: an `OSError`, or what Python raises for what is no address at all: a broker's Metadata may say anything.
+    """
+    if isinstance(error, TimeoutError):
+        return Unreachable(f"{endpoint} did not take a connection within {patience:g} s")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return AuthenticationFailed(f"the certificate of {endpoint} is refused: {error.verify_message}")
+    if not isinstance(error, OSError):
+        return Unreachable(f"cannot connect to {endpoint}: {error}")
+    without_tls = f"no TLS with {endpoint}, which may be a listener without it"
+    if tls and (not error.errno or isinstance(error, ssl.SSLEOFError)):  # an end of the stream; the first is asyncio's
+        return Unreachable(f"{without_tls}: it hung up")
+    if isinstance(error, ssl.SSLError):
+        return Unreachable(f"{without_tls}: {os_reason(error)}")
+    return Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}")
 
 
 def _password(security: Security) -> str:

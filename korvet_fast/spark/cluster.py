@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from korvet_fast.client.protocol.errors import ClientError, Unreachable, is_retriable
 from korvet_fast.client.protocol.metadata import ClusterMetadata, TopicPartition, count_partitions, metadata_request
 from korvet_fast.client.protocol.requests import find_coordinator_request, read_coordinator
+from korvet_fast.client.security import PLAINTEXT, Security, read_security
 from korvet_fast.endpoint import Address, read_bootstrap
 from korvet_fast.spark.connection import BlockingConnection, connect
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
@@ -25,9 +26,10 @@ class BlockingCluster:
     All methods raise `ClientError`, as `BrokerError` where a broker answered with an error code.
     """
 
-    def __init__(self, bootstrap: Sequence[Address], patience: float) -> None:
+    def __init__(self, bootstrap: Sequence[Address], patience: float, security: Security = PLAINTEXT) -> None:
         self._bootstrap = bootstrap
         self._patience = patience
+        self._security = security
         self._any: BlockingConnection | None = None  # for metadata: the answers of a leader may be waited for
         self._connections: dict[Address, BlockingConnection] = {}
         self._metadata = ClusterMetadata()
@@ -102,7 +104,7 @@ class BlockingCluster:
         failures = []
         for endpoint in (*self._bootstrap, *self._metadata.brokers.values()):
             try:
-                self._any = connect(endpoint, self._patience)
+                self._any = connect(endpoint, self._patience, self._security)
             except Unreachable as error:
                 failures.append(str(error))
             else:
@@ -111,19 +113,21 @@ class BlockingCluster:
 
     def _connection(self, endpoint: Address) -> BlockingConnection:
         if endpoint not in self._connections:
-            self._connections[endpoint] = connect(endpoint, self._patience)
+            self._connections[endpoint] = connect(endpoint, self._patience, self._security)
         return self._connections[endpoint]
 
 
 _own = threading.local()
 
 
-def cluster(bootstrap: str, patience: float) -> BlockingCluster:
+def cluster(bootstrap: str, patience: float, security: tuple[tuple[str, str], ...] = ()) -> BlockingCluster:
     """This thread's cluster behind `host:port,host:port…`, kept: a worker process runs many tasks one after another.
 
-    Raises `ValueError` for an address that cannot be read.
+    `security`: settings of connections and their values, by Kafka's names. Raises `ValueError` for an address that
+    cannot be read, and `SettingError`.
     """
-    kept: dict[tuple[str, float], BlockingCluster] = _own.__dict__.setdefault("clusters", {})
-    if (bootstrap, patience) not in kept:
-        kept[bootstrap, patience] = BlockingCluster(read_bootstrap(bootstrap), patience)
-    return kept[bootstrap, patience]
+    kept: dict[tuple[object, ...], BlockingCluster] = _own.__dict__.setdefault("clusters", {})
+    key = bootstrap, patience, security
+    if key not in kept:
+        kept[key] = BlockingCluster(read_bootstrap(bootstrap), patience, read_security(dict(security)))
+    return kept[key]

@@ -4,15 +4,22 @@ Executors read and write with it. A thread that waits for its socket lets go of 
 into the buffer that its records are decoded from.
 """
 
+import asyncio
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+from korvet_fast.client.login import begin_login, log_in
 from korvet_fast.client.protocol.connection import ConnectionState, Parts
-from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, os_reason
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost
+from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
+from korvet_fast.client.security import PLAINTEXT, Security
+from korvet_fast.client.tls import explain_refusal, make_context
 from korvet_fast.endpoint import Address
+from korvet_fast.errors import SettingError
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.message import Message
 
@@ -27,6 +34,8 @@ class BlockingConnection:
         self._socket = connected
         self._patience = patience
         self._state = ConnectionState(endpoint)
+        self._login: SaslLogin | OAuthLogin | None = None
+        self._login_ends = float("inf")  # when it is time to log in again, by the monotonic clock
         parts = self._state.negotiate()
         while parts is not None:
             self._write(API_VERSIONS.name, parts)
@@ -42,6 +51,24 @@ class BlockingConnection:
         """Whether the connection failed or was closed."""
         return self._state.failure is not None
 
+    @property
+    def login_ends(self) -> bool:
+        """Whether it is time to log in again (KIP-368): `send` does so once no request waits for its answer."""
+        return time.monotonic() >= self._login_ends
+
+    def log_in(self, login: SaslLogin | OAuthLogin) -> None:
+        """Log in by SASL. Raises `ClientError`, and the connection is closed then."""
+        try:
+            dialogue = log_in(self.endpoint, login, asyncio.run(begin_login(login, self._patience)))
+            request = next(dialogue)
+            while True:
+                self._send(*request)
+                request = dialogue.send(self.receive())
+        except StopIteration as end:
+            self._login, self._login_ends = login, time.monotonic() + end.value
+        except ClientError as error:
+            raise self._close(self._state.fail(error)) from None
+
     def version(self, message: Message) -> int:
         """The version in which a message is sent. Raises `ClientError` if there is none both sides know."""
         return self._state.version(message)
@@ -52,7 +79,9 @@ class BlockingConnection:
 
     def send(self, message: Message, values: Mapping[str, Any]) -> None:
         """Send a request in the newest version both sides know. Raises `ClientError`."""
-        self._write(message.name, self._state.request(message, values))
+        if self._login is not None and self.login_ends and not self._state.unanswered:
+            self.log_in(self._login)
+        self._send(message, values)
 
     def receive(self, patience: float | None = None) -> dict[str, Any]:
         """The answer to the oldest request that has none; its records are views of a buffer of their own.
@@ -83,12 +112,19 @@ class BlockingConnection:
         """Close; requests without an answer get none."""
         self._close(self._state.close())
 
+    def _send(self, message: Message, values: Mapping[str, Any]) -> None:
+        self._write(message.name, self._state.request(message, values))
+
     def _write(self, name: str, parts: Parts) -> None:
-        left = deque(memoryview(part) for part in parts)
+        inside_tls = isinstance(self._socket, ssl.SSLSocket)  # it has no sendmsg, and copies anyway
+        left = deque(memoryview(part) for part in ([b"".join(parts)] if inside_tls else parts))
         self._socket.settimeout(self._patience)
         try:
             while left:
-                sent = self._socket.sendmsg([left[at] for at in range(min(len(left), PARTS_AT_ONCE))])
+                if inside_tls:
+                    sent = self._socket.send(left[0])
+                else:
+                    sent = self._socket.sendmsg([left[at] for at in range(min(len(left), PARTS_AT_ONCE))])
                 while left and sent >= len(left[0]):
                     sent -= len(left.popleft())
                 if sent:
@@ -114,17 +150,28 @@ class BlockingConnection:
         return failure
 
 
-def connect(endpoint: Address, patience: float) -> BlockingConnection:
-    """Connect and negotiate versions. `patience`: seconds for this and each request. Raises `ClientError`."""
+def connect(endpoint: Address, patience: float, security: Security = PLAINTEXT) -> BlockingConnection:
+    """Connect, negotiate versions, and log in. `patience`: seconds for this and each request. Raises `ClientError`."""
+    connected = _open_socket(endpoint, patience, security)
     try:
-        connected = socket.create_connection(endpoint, patience)
-    except TimeoutError:
-        raise Unreachable(f"{endpoint} did not take a connection within {patience:g} s") from None
-    except OSError as error:
-        raise Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}") from None
-    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        return BlockingConnection(endpoint, connected, patience)
+        connection = BlockingConnection(endpoint, connected, patience)
+        if security.login is not None:
+            connection.log_in(security.login)
     except ClientError:
         connected.close()
         raise
+    return connection
+
+
+def _open_socket(endpoint: Address, patience: float, security: Security) -> socket.socket:
+    """A connected socket, TLS included. Raises `ClientError`."""
+    try:
+        context = make_context(security)
+    except SettingError as error:
+        raise ClientError(str(error)) from None
+    try:
+        connected = socket.create_connection(endpoint, patience)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connected if context is None else context.wrap_socket(connected, server_hostname=endpoint.host)
+    except (OSError, OverflowError, ValueError) as error:
+        raise explain_refusal(endpoint, error, patience, tls=context is not None) from None

@@ -52,7 +52,8 @@ def read(part: Range, columns: Sequence[str], options: Options) -> Iterator[pa.R
     Raises `ClientError` naming topic, partition and offset: when nothing came for `kafkaConsumer.pollTimeoutMs`, when a
     batch is damaged, and when records were removed meanwhile, unless `failOnDataLoss` is false.
     """
-    fetcher = Fetcher(cluster(options.bootstrap, min(options.patience, options.poll_timeout)), part, options)
+    patience = min(options.patience, options.poll_timeout)
+    fetcher = Fetcher(cluster(options.bootstrap, patience, options.security), part, options)
     exit_when_spark_closes()
     with short_errors(), ThreadPoolExecutor(1, "fetch", keep_sigpipe_away) as ahead:
         try:

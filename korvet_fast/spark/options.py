@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from korvet_fast.client.protocol.requests import COMPRESSIONS
+from korvet_fast.client.security import is_security, read_security
 from korvet_fast.config_def import explain_unknown
 from korvet_fast.endpoint import read_bootstrap
 from korvet_fast.errors import SettingError
@@ -37,6 +38,7 @@ class Use(enum.Flag):
 SOURCE = Use.READ | Use.STREAM
 EVERYWHERE = SOURCE | Use.WRITE
 
+CLIENT = "kafka."  # before the name of a setting that all of Kafka's clients have
 ACKS = {"1": 1, "all": -1, "-1": -1}
 DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
 SECONDS = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -169,6 +171,8 @@ class Options:
     batch_bytes: int = option("kafka.batch.size", Use.WRITE, number(1), 900_000)  # below the default message.max.bytes
     request_bytes: int = option("kafka.max.request.size", Use.WRITE, number(1), 8 << 20)
     delivery_timeout: float = option("kafka.delivery.timeout.ms", Use.WRITE, milliseconds, 120.0)
+    # kafka.security.protocol and so on, without their `kafka.`, as they were given: tasks carry them to other machines.
+    security: tuple[tuple[str, str], ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def idempotent(self) -> bool:
@@ -201,7 +205,7 @@ def _limit(
     return OffsetLimit(f"{side}Offsets", False, default if given is None else given, {})
 
 
-ROWS = {row.metadata["name"].lower(): row for row in dataclasses.fields(Options)}
+ROWS = {row.metadata["name"].lower(): row for row in dataclasses.fields(Options) if row.metadata}
 
 
 def parse(given: Mapping[str, str], use: Use) -> Options:
@@ -209,12 +213,14 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
 
     Raises `SettingError` for an option that is unknown, illegal, missing, or that contradicts another one.
     """
-    values = {}
+    values: dict[str, Any] = {"security": _read_security(given)}
     for name, value in given.items():
         row = ROWS.get(name.lower())
+        if _is_security(name):
+            continue
         if row is None:
             here = [each.metadata["name"] for each in ROWS.values() if use in each.metadata["uses"]]
-            check_unsupported(name.lower(), value, str(use), here)
+            check_unsupported(name.lower(), str(use), here)
         elif use not in row.metadata["uses"]:
             raise SettingError(f"option {row.metadata['name']!r} is not for {use}: leave it out")
         else:
@@ -227,6 +233,20 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
     elif options.enable_idempotence and options.acks != ACKS["all"]:
         raise SettingError("option 'kafka.enable.idempotence' needs 'kafka.acks' to be all: leave one of them out")
     return options
+
+
+def _is_security(name: str) -> bool:
+    return name.lower().startswith(CLIENT) and is_security(name[len(CLIENT) :])
+
+
+def _read_security(given: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The options that say how brokers are connected to. Raises `SettingError`."""
+    found = {name.lower().removeprefix(CLIENT): value for name, value in given.items() if _is_security(name)}
+    try:
+        read_security(found)
+    except SettingError as error:
+        raise SettingError(f"options of connections, which begin with {CLIENT!r}: {error}") from None
+    return tuple(sorted(found.items()))
 
 
 def parse_columns(given: Mapping[str, str]) -> tuple[str, ...]:

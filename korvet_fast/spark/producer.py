@@ -159,7 +159,7 @@ class Producer:
         # a batch any more once five later ones are stored.
         if any(each.closed for each in self._in_flight):
             self._take_all()
-        while len(self._in_flight.get(leader, ())) >= IN_FLIGHT:
+        while len(self._in_flight.get(leader, ())) >= (1 if leader.login_ends else IN_FLIGHT):
             self._take(leader)
         if self._error is not None:
             return

@@ -35,7 +35,7 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The range of each task. Raises `SettingError` and `ClientError`."""
         options = self.options
-        brokers = cluster(options.bootstrap, options.patience)
+        brokers = cluster(options.bootstrap, options.patience, options.security)
         found = find_partitions(brokers, options)
         start, end = options.start(EARLIEST), options.end()
         starts = resolve(brokers, start, found, options.offset_query, strict=options.strategy == "error")

@@ -60,7 +60,7 @@ class Sink:
         if context is not None:
             warn_of_slow_settings(context)
         keyless = context.partitionId() if context is not None else 0  # tasks begin at different partitions
-        with Producer(cluster(options.bootstrap, options.patience), delivery(options)) as producer:
+        with Producer(cluster(options.bootstrap, options.patience, options.security), delivery(options)) as producer:
             for batch in iterator:
                 records = ArrowRecords(batch, options.topic)
                 producer.fetch_metadata(records.topics())

@@ -130,7 +130,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read(partition.value, self.columns, self.options)
 
     def _brokers(self) -> BlockingCluster:
-        return cluster(self.options.bootstrap, self.options.patience)
+        return cluster(self.options.bootstrap, self.options.patience, self.options.security)
 
     def _find_ends(self, known: Offsets, *, some: bool) -> Offsets:
         """The end of each partition now. `known`: ends of earlier batches; an end before them is a loss.

@@ -55,13 +55,11 @@ INSTEAD = {
     "kafka.transactional.id": "there are no transactions, and writes are at least once",
     "path": "topics are named by 'subscribe' when reading and 'topic' when writing; leave the path out",
 }
-SECURE = ("kafka.sasl.", "kafka.ssl.")
-SECURITY, PLAIN = "kafka.security.protocol", "PLAINTEXT"
 
 logger = logging.getLogger(__name__)
 
 
-def check_unsupported(name: str, value: str, use: str, known: Iterable[str]) -> None:
+def check_unsupported(name: str, use: str, known: Iterable[str]) -> None:
     """Warn of an option that changes nothing. Raises `SettingError` for every other option.
 
     `name`: in lower case. `use`: what the options are for, in words. `known`: the options to suggest instead.
@@ -70,9 +68,7 @@ def check_unsupported(name: str, value: str, use: str, known: Iterable[str]) -> 
         logger.warning("option %r has no effect: %s", name, WITHOUT_EFFECT[name])
     elif name in INSTEAD:
         raise SettingError(f"option {name!r} cannot be given: {INSTEAD[name]}")
-    elif name.startswith(SECURE) or (name == SECURITY and value.upper() != PLAIN):
-        raise SettingError(f"option {name!r} asks for TLS or SASL, which this source does not speak yet")
-    elif name not in (SECURITY, *SPARKS_OWN):
+    elif name not in SPARKS_OWN:
         here = {each.lower(): each for each in known}
         close = difflib.get_close_matches(name[:80], here, 1, 0.5)
         nearest = f"; did you mean {here[close[0]]!r}?" if close else ""

@@ -99,13 +99,27 @@ def test_columns_are_read_before_it_is_known_what_for() -> None:
         (Use.READ, {"kafka.auto.offset.reset": "earliest"}, "cannot be given: say where to begin with"),
         (Use.READ, {"kafka.key.deserializer": "x"}, "cannot be given: keys are read as binary"),
         (Use.READ, {"path": "t"}, "cannot be given: topics are named by 'subscribe'"),
-        (Use.READ, {"kafka.security.protocol": "SASL_SSL"}, "asks for TLS or SASL"),
-        (Use.READ, {"kafka.ssl.truststore.location": "x"}, "asks for TLS or SASL"),
+        (Use.READ, {"kafka.security.protocol": "SASL_SSL"}, "begin with 'kafka.': .* needs sasl.mechanism: PLAIN"),
+        (Use.READ, {"kafka.ssl.truststore.location": "x"}, "is of TLS: set security.protocol=SSL as well"),
+        (Use.READ, {"kafka.ssl.truststore.type": "JKS"}, "must be PEM"),
+        (Use.READ, {"kafka.sasl.kerberos.service.name": "kafka"}, "is not supported; these are"),
     ],
 )
 def test_what_is_refused(use: Use, given: dict[str, str], words: str) -> None:
     with pytest.raises(SettingError, match=words):
         parse({**BASE, **given}, use)
+
+
+def test_how_brokers_are_connected_to_is_kept_as_given_and_not_shown() -> None:
+    given = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "Ann",
+        "sasl.password": "Pear",
+    }
+    options = parse({**BASE, **{f"Kafka.{name}": value for name, value in given.items()}}, Use.READ)
+    assert dict(options.security) == given
+    assert "Pear" not in repr(options)
 
 
 def test_what_is_missing() -> None:
