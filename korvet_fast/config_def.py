@@ -45,8 +45,8 @@ SETTINGS = _table(
         "replication.peers",
         Kind.LIST,
         "",
-        "All brokers that keep copies of each other's files, this one included: id, host and port of each replica://"
-        " listener. The same on every broker.",
+        "All brokers that keep copies of each other's files, this one included: id, host and port of each listener"
+        " replica:// or replica+tls://. The same on every broker.",
         choices=("1@10.0.0.1:9192,2@10.0.0.2:9192,3@10.0.0.3:9192",),
         pattern=r"([0-9]{1,9}@[^@,]+:[0-9]{1,5}(,[0-9]{1,9}@[^@,]+:[0-9]{1,5})*)?",
     ),
@@ -57,6 +57,15 @@ SETTINGS = _table(
         "A file with the secret that all of replication.peers share: a program without it is refused as a peer.",
         choices=("/etc/korvet/secret",),
         pattern=r"[^\0]*",
+    ),
+    Setting(
+        "security.inter.broker.protocol",
+        Kind.STRING,
+        "PLAINTEXT",
+        "How the brokers of replication.peers connect to each other: `PLAINTEXT`, to listeners replica://, or `SSL`, to"
+        " listeners replica+tls://. With SSL they trust ssl.truststore.location (without it the system's authorities)"
+        " and show ssl.keystore.location. The same on every broker.",
+        choices=("PLAINTEXT", "SSL"),
     ),
     Setting(
         "default.replication.factor",

@@ -27,7 +27,7 @@ from korvet_fast.core.replication.peers import (
 from korvet_fast.core.replication.replica import Replica
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.replication.secret import Secret
-from korvet_fast.core.replication.static_peers import StaticPeers
+from korvet_fast.core.replication.static_peers import PROTOCOL, StaticPeers
 from korvet_fast.core.replication.store import ReplicatedStore
 from korvet_fast.core.topics.topic import Document
 from korvet_fast.endpoint import Address
@@ -125,7 +125,8 @@ class ReplicatedScene:
 
     def make(self, identity: int) -> Replication:
         """One that somebody else opens, and closes."""
-        static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"))
+        tls = self._settings.text(PROTOCOL) == "SSL"
+        static = StaticPeers(identity, dict.fromkeys(self.ids, Address("", 0)), Secret(b"known to all"), tls)
         local = EmbeddedStore(self._place / str(identity))
         broker = Replication(static, local, ScenePeers(self, identity), self._settings)
         self.brokers[identity], self.stores[identity] = broker, ReplicatedStore(broker)

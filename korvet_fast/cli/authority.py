@@ -40,20 +40,25 @@ class Authority(NamedTuple):
     key: EllipticCurvePrivateKey
 
     def issue_server(self, hosts: Sequence[str], days: int) -> Path:
-        """Write server.pem: a key, and its chain for a listener that clients reach by `hosts`, names or addresses."""
+        """Write server.pem: a key, and its chain for a listener that clients reach by `hosts`, names or addresses.
+
+        A broker shows it to other brokers as their client, too.
+        """
         alternatives = x509.SubjectAlternativeName([_name_host(host) for host in hosts])
-        return self._issue("server", hosts[0], days, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+        return self._issue(
+            "server", hosts[0], days, (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH), alternatives
+        )
 
     def issue_client(self, name: str, days: int) -> Path:
         """Write client.pem: a key, and its chain for a client with the common name `name`."""
-        return self._issue("client", name, days, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        return self._issue("client", name, days, (ExtendedKeyUsageOID.CLIENT_AUTH,), None)
 
     def _issue(
         self,
         file: str,
         common_name: str,
         days: int,
-        usage: x509.ObjectIdentifier,
+        usages: Sequence[x509.ObjectIdentifier],
         alternatives: x509.SubjectAlternativeName | None,
     ) -> Path:
         key = generate_private_key(SECP256R1())
@@ -61,7 +66,7 @@ class Authority(NamedTuple):
         builder = _begin(common_name, self.certificate.subject, key, ends)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage(signs=False), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if alternatives is not None:
             builder = builder.add_extension(alternatives, critical=False)
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())

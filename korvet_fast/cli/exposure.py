@@ -13,6 +13,7 @@ from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.config_acl import ACL
 from korvet_fast.config_oauth import UNSECURED
 from korvet_fast.core.authentication.oauthbearer import OAUTHBEARER
+from korvet_fast.core.replication.static_peers import PROTOCOL
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.store.redis.connection.url import RedisUrl
 from korvet_fast.wire.dialects import OF_OPERATORS, OF_PEERS, SASL, TLS
@@ -52,7 +53,7 @@ def find_exposures(options: BrokerOptions) -> Iterator[Exposure]:
         if listener.scheme in OF_OPERATORS:
             yield from _check_operators(listener, options.settings.text("http.token.file"))
         elif listener.scheme in OF_PEERS:
-            yield _warn_of_peers(listener)
+            yield from _warn_of_peers(listener)
         elif options.settings.text("authorizer") != ACL:
             yield Exposure("listen", _explain(listener, options.settings.text("ssl.client.auth") == "required"))
         if listener.scheme == SASL:
@@ -91,13 +92,14 @@ def _check_operators(listener: Endpoint, token: str) -> Iterator[Exposure]:
         )
 
 
-def _warn_of_peers(listener: Endpoint) -> Exposure:
-    """The exposure of what brokers send each other: they prove that they know the secret, and no more."""
-    return Exposure(
-        "listen",
-        f"{listener} has no TLS, so what brokers send each other can be read and changed on the way: give the brokers "
-        "a network of their own",
-    )
+def _warn_of_peers(listener: Endpoint) -> Iterator[Exposure]:
+    """The exposure of what brokers send each other without TLS: they prove that they know the secret, and no more."""
+    if not listener.scheme.endswith(TLS):
+        yield Exposure(
+            "listen",
+            f"{listener} has no TLS, so what brokers send each other can be read and changed on the way: give the "
+            f"brokers a network of their own, or listen on {listener.scheme}{TLS}:// and set {PROTOCOL}=SSL",
+        )
 
 
 def _warn_of_readers(listener: Endpoint, mechanisms: Sequence[str]) -> Exposure:

@@ -17,6 +17,7 @@ from korvet_fast.client.leaders import (
     find_replica,
 )
 from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.security import read_security
 from korvet_fast.core.replication.secret import read_secret
 from korvet_fast.errors import SettingError
 from korvet_fast.printable import printable
@@ -52,7 +53,7 @@ def command() -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="For @registry while brokers wait for each other, or nobody can log in: replication.secret.file. "
-    "--bootstrap is then the broker's replica:// listener.",
+    "--bootstrap is then the broker's replica:// listener; to replica+tls://, --command-config says how to connect.",
 )
 @bootstrap_option
 def appoint(
@@ -86,7 +87,8 @@ def _appoint_by_secret(secret_file: Path, broker: int, bootstrap: Bootstrap, *, 
     """Have a broker lead the metadata log, at its listener replica://. Raises `click.ClickException`."""
     try:
         secret = read_secret(str(secret_file))
-        asyncio.run(appoint_registry_leader(bootstrap.addresses, secret, broker, unclean=unclean))
+        security = read_security(bootstrap.security)
+        asyncio.run(appoint_registry_leader(bootstrap.addresses, secret, broker, unclean=unclean, security=security))
     except (SettingError, ClientError) as error:
         raise click.ClickException(str(error)) from None
 

@@ -14,6 +14,7 @@ from korvet_fast.client.protocol.errors import (
     check_error_code,
 )
 from korvet_fast.client.replica_peers import introduce
+from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.core.replication.secret import OPERATOR, Secret
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.cluster import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
@@ -47,16 +48,22 @@ async def appoint_leader(cluster: Cluster, topic: str, partition: int, broker: i
 
 
 async def appoint_registry_leader(
-    addresses: Sequence[Address], secret: Secret, broker: int, *, unclean: bool = False
+    addresses: Sequence[Address],
+    secret: Secret,
+    broker: int,
+    *,
+    unclean: bool = False,
+    security: Security = PLAINTEXT,
 ) -> None:
     """Have a broker lead the metadata log, at its listener replica://, the one that is open while it waits for others.
 
-    `addresses`: of such listeners, one of them the broker's; see `appoint_leader`. Raises `ClientError`.
+    `addresses`: of such listeners, one of them the broker's; nobody logs in there, whatever `security` has for that.
+    See `appoint_leader`. Raises `ClientError`.
     """
     failures = []
     for address in addresses:
         try:
-            connection = await connect(address)
+            connection = await connect(address, security=security._replace(login=None))
         except ClientError as error:
             failures.append(str(error))
             continue

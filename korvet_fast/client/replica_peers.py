@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from korvet_fast.client.connection import Connection, connect
 from korvet_fast.client.protocol.errors import ClientError, error_of
+from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.core.replication.peers import (
     METADATA_LOG,
     EpochEnd,
@@ -50,8 +51,9 @@ class ReplicaPeers:
     change of keys waits until most brokers have copied the change, and copying begins with the ends of epochs.
     """
 
-    def __init__(self, static: StaticPeers) -> None:
+    def __init__(self, static: StaticPeers, security: Security = PLAINTEXT) -> None:
         self._static = static
+        self._security = security
         self._connections: dict[tuple[int, str], Connection] = {}
         self._connecting: dict[tuple[int, str], asyncio.Lock] = {}
 
@@ -164,7 +166,8 @@ class ReplicaPeers:
             connection = self._connections.get(key)
             if connection is None or connection.failure is not None:
                 try:
-                    connection = await connect(self._static.addresses[broker], _PATIENCE, _LARGEST)
+                    address = self._static.addresses[broker]
+                    connection = await connect(address, _PATIENCE, _LARGEST, self._security)
                     try:
                         await introduce(connection, self._static.secret, self._static.own, broker)
                     except BaseException:

@@ -1,13 +1,16 @@
 """The TLS context of a client's connections, made of its files; why a connection did not come about."""
 
 import ssl
+from collections.abc import Hashable
+from functools import lru_cache
+from pathlib import Path
 from typing import Final
 
 from korvet_fast.client.protocol.errors import AuthenticationFailed, ClientError, Unreachable, os_reason
 from korvet_fast.client.security import Security
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
-from korvet_fast.net.certificates import explain_file
+from korvet_fast.net.certificates import explain_file, file_state
 
 _AUTHORITIES: Final = "a PEM file with certificates of authorities"
 _CERTIFICATE: Final = "a PEM file with a private key and the certificates that belong to it"
@@ -17,6 +20,13 @@ def make_context(security: Security) -> ssl.SSLContext | None:
     """The context, from the files as they are now; None without TLS. Raises `SettingError`."""
     if not security.tls:
         return None
+    files = (security.authorities, security.certificate, security.key)
+    return _make(security._replace(login=None), tuple(file_state(Path(file)) for file in files if file))
+
+
+@lru_cache(maxsize=8)  # brokers connect again and again, and to read the system's authorities takes 30 ms
+def _make(security: Security, _: Hashable) -> ssl.SSLContext:
+    """The context of files in this state. Raises `SettingError`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = security.check_host

@@ -35,7 +35,7 @@ class CertificateFiles(NamedTuple):
 
     def state(self) -> list[tuple[int, int, int] | None]:
         """A value that changes when a file does."""
-        return [_state(file) for file in (self.keystore, self.truststore) if file is not None]
+        return [file_state(file) for file in (self.keystore, self.truststore) if file is not None]
 
 
 class Certificates:
@@ -124,7 +124,8 @@ def explain_file(file: Path | str, error: OSError | ValueError, expected: str) -
     return f"{file} cannot be used: {error}"
 
 
-def _state(file: Path) -> tuple[int, int, int] | None:
+def file_state(file: Path) -> tuple[int, int, int] | None:
+    """A value that changes when the file does; None where it is not there."""
     try:
         found = file.stat()
     except OSError:

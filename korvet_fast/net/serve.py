@@ -98,7 +98,7 @@ async def serve_until(
         async with (
             _judge_tokens(broker),
             _serve_operators(broker, bound, certificates),
-            _serve_peers(broker, bound),
+            _serve_peers(broker, bound, certificates),
         ):
             if not await _open(broker, bound, stop):
                 return
@@ -131,11 +131,11 @@ async def _judge_tokens(broker: Broker) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _serve_peers(broker: Broker, bound: BoundListeners) -> AsyncIterator[None]:
+async def _serve_peers(broker: Broker, bound: BoundListeners, certificates: Certificates | None) -> AsyncIterator[None]:
     """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
     wanted, limits = read_limits(broker.settings)
     schemes = OF_PEERS if broker.replication is not None else ()
-    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits):
+    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits, certificates):
         yield
 
 
@@ -155,7 +155,7 @@ async def _serve_beside(
     schemes: Collection[str],
     server_limits: ServerLimits,
     limits: Limits,
-    certificates: Certificates | None = None,
+    certificates: Certificates | None,
 ) -> AsyncIterator[None]:
     """Serve the listeners of these schemes, if there are any, by a server of their own."""
     if all(endpoint.scheme not in schemes for endpoint in bound.endpoints):

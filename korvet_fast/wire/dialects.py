@@ -44,9 +44,9 @@ DIALECTS: Final[Mapping[str, DialectType]] = {
     "http": HttpDialect,
 }
 TLS: Final = "+tls"  # behind a scheme: the same dialect inside TLS
-OF_PEERS: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.of_peers)
+SCHEMES: Final = (*DIALECTS, *(scheme + TLS for scheme in DIALECTS))
+OF_PEERS: Final = frozenset(scheme for scheme in SCHEMES if DIALECTS[scheme.removesuffix(TLS)].of_peers)
 OF_OPERATORS: Final = frozenset({"http", "http" + TLS})  # served by a server of their own, from start to end
-SCHEMES: Final = (*DIALECTS, *(scheme + TLS for scheme in DIALECTS if scheme not in OF_PEERS))
 OF_CLIENTS: Final = frozenset(SCHEMES) - OF_PEERS - OF_OPERATORS
 IN_ZOOKEEPER: Final = frozenset(scheme for scheme, dialect in DIALECTS.items() if dialect.in_zookeeper)
 _KNOWN: Final = (*FOREIGN.values(), *(each.first_bytes for each in DIALECTS.values() if each.first_bytes is not None))

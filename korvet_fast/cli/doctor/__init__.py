@@ -37,7 +37,7 @@ def command(options: BrokerOptions) -> None:
     """
     exposures = list(find_exposures(options))
     findings, promised, cluster_id = _examine_place(options)
-    findings += examine_peers(options.settings)
+    findings += examine_peers(options.settings, options.listeners)
     findings += asyncio.run(_examine_addresses(options, cluster_id))
     if any(listener.scheme.endswith(TLS) for listener in options.listeners):
         from korvet_fast.cli.doctor.certificates import examine_certificates  # cryptography takes long to import

@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from korvet_fast.cli.broker_options import ANYWHERE
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.config import Settings
+from korvet_fast.core.replication.static_peers import read_static_peers
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.net.certificates import Certificates, find_files
-from korvet_fast.wire.dialects import TLS
+from korvet_fast.wire.dialects import OF_PEERS, TLS
 
 _SOON: Final = timedelta(days=30)
 
@@ -24,7 +26,7 @@ def examine_certificates(
 ) -> list[Finding]:
     """Examine the files of the listeners with TLS, if there are any. `advertised`: what clients of each are told."""
     told = [
-        endpoint or listener
+        (_find_own(listener, settings) if listener.scheme in OF_PEERS else None) or endpoint or listener
         for listener, endpoint in zip(listeners, advertised, strict=True)
         if listener.scheme.endswith(TLS)
     ]
@@ -42,7 +44,18 @@ def examine_certificates(
     if files.truststore is not None:
         first = min(authorities, key=lambda each: each.not_valid_after_utc)
         findings.append(_judge_end(files.truststore, first, now))
+    if files.client_auth != "none" and any(listener.scheme in OF_PEERS for listener in told):
+        findings += _judge_usage(files.keystore, own)
     return [*findings, *_judge_hosts(files.keystore, own, told)]
+
+
+def _find_own(listener: Endpoint, settings: Settings) -> Endpoint | None:
+    """Where the other brokers connect to this one, as replication.peers has it."""
+    try:
+        static = read_static_peers(settings)
+    except SettingError:  # another finding
+        return None
+    return static and Endpoint(listener.scheme, *static.addresses[static.own])
 
 
 def _read(file: Path) -> list[x509.Certificate]:
@@ -64,6 +77,16 @@ def _judge_end(file: Path, certificate: x509.Certificate, now: datetime) -> Find
     if ends - now < _SOON:
         return warn("tls", f"{left}: put a new one there, which a running broker reads by itself")
     return good("tls", left)
+
+
+def _judge_usage(file: Path, certificate: x509.Certificate) -> Iterator[Finding]:
+    """Where brokers ask each other for certificates, one has to be for clients too (RFC 5280, 4.2.1.12)."""
+    try:
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return  # for everything
+    if ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
+        yield bad("tls", f"{file} is not for clients (clientAuth), and the other brokers refuse it: make one for both")
 
 
 def _judge_hosts(file: Path, certificate: x509.Certificate, told: Sequence[Endpoint]) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from korvet_fast.wire.kafka.shapes.message import Message
 LARGEST_ANSWER = 1 << 30  # bytes of one answer
 LARGEST_VERSIONS = 1 << 20  # bytes of the answer that tells versions; letters, taken for a length, are more
 MOST_ELEMENTS = 1_000_000  # array elements of one answer
+_NO_ANSWER = "perhaps its listener has TLS, or is for something else"
 ANSWER_ROOM = 1 << 20  # bytes of memory for an answer before it comes, beside the records that were asked for
 
 Parts = list[bytes | bytearray | memoryview]  # the bytes of one request, in order
@@ -110,9 +111,11 @@ class ConnectionState:
     def lose(self, error: Exception | None) -> ClientError:
         """The socket failed, or (None) the broker ended the stream: returns the failure."""
         if error is None:
-            hint = f" without an answer; {FIND_PORT}" if self._versions is None else ""
+            hint = f" without an answer; {_NO_ANSWER}: {FIND_PORT}" if self._versions is None else ""
             return self.fail(ConnectionLost(f"{self.endpoint} closed the connection{hint}"))
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
+        if "alert" in reason and ("certificate" in reason or "unknown ca" in reason):  # TLS 1.3: after the handshake
+            reason = f"it refuses the certificate of this side, or wants one ({reason})"
         return self.fail(ConnectionLost(f"lost the connection to {self.endpoint}: {reason}"))
 
     def time_out(self, seconds: float) -> ClientError:

@@ -46,11 +46,18 @@ class LeaderSide:
         self._first: dict[int, str] = {}  # by follower: the log that its next answer begins with
 
     async def fetch(
-        self, follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int = ANSWER_BYTES
+        self,
+        follower: int,
+        positions: Sequence[FetchPosition],
+        wait_ms: int,
+        room: int = ANSWER_BYTES,
+        *,
+        copy: bool = False,
     ) -> list[FetchedLog]:
         """Answer a fetch: at once if there is anything to tell, else when there is. Raises `StoreError`.
 
         `room`: bytes of records in the answer, about; a log that has any gives one batch at least, if there is room.
+        `copy`: see `store.interface.Read`.
         """
         until = self._clock.monotonic() + wait_ms / 1000
         refused: dict[str, FetchedLog] = {}
@@ -79,7 +86,7 @@ class LeaderSide:
                 await pace.turn()
             if room <= 0:
                 self._first.setdefault(follower, position.log)
-            answer = await self._read(follower, replica, position, min(room, share))
+            answer = await self._read(follower, replica, position, min(room, share), copy=copy)
             room -= sum(len(records) for records in answer.records)
             answers.append(answer)
         return answers
@@ -137,7 +144,9 @@ class LeaderSide:
             for replica in replicas:
                 replica.forget(more)
 
-    async def _read(self, follower: int, replica: Replica, position: FetchPosition, room: int) -> FetchedLog:
+    async def _read(
+        self, follower: int, replica: Replica, position: FetchPosition, room: int, *, copy: bool
+    ) -> FetchedLog:
         try:
             self._find(position.log, position.epoch)  # while it waited, another broker may have become the leader
         except NotLed as error:
@@ -145,7 +154,7 @@ class LeaderSide:
         records: Sequence[bytes | bytearray | memoryview] = ()
         if room > 0 and position.offset < replica.end:
             try:
-                records = (await replica.opened.read(position.offset, room, replica.end)).data
+                records = (await replica.opened.read(position.offset, room, replica.end, copy=copy)).data
             except StoreError as error:  # the other logs can be read
                 self._log.fail("read", f"{replica.name} cannot be copied: {error.detail}")
                 return FetchedLog(position.log, Errors.KAFKA_STORAGE_ERROR)

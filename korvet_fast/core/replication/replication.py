@@ -136,9 +136,15 @@ class Replication:
         leader, own = self.election.leader, self.own
         if leader == own:
             return ""
+        secured = (
+            " --command-config FILE (FILE has security.protocol=SSL, and ssl.truststore.location and "
+            "ssl.keystore.location as the broker has them)"
+            if self.static.tls
+            else ""
+        )
         return (
             f". If broker {leader} never comes back, have another one lead: korvet-fast partition lead @registry 0 "
-            f"--broker {own} --bootstrap {self.static.addresses[own]} --secret-file {self._secret_file}"
+            f"--broker {own} --bootstrap {self.static.addresses[own]} --secret-file {self._secret_file}{secured}"
         )
 
     async def close(self) -> None:

@@ -30,14 +30,17 @@ class Trio:
 
     `webs`: their http listeners.
 
-    `links`: they reach each other through `links`, which can be cut.
+    `links`: they reach each other through `links`, which can be cut. `peers`: the scheme of their listeners for that.
     """
 
-    def __init__(self, place: Path, *settings: str, more: Sequence[str] = QUICK, links: bool = False) -> None:
+    def __init__(
+        self, place: Path, *settings: str, more: Sequence[str] = QUICK, links: bool = False, peers: str = "replica"
+    ) -> None:
         self.away: BrokerProcess | None = None  # not to be asked
         self.place = place
         self.secret = place / "secret"
         self.secret.write_text("what only the three of them know\n")
+        self._scheme = peers
         self.ports = {identity: free_port() for identity in (1, 2, 3)}
         self.texts = {identity: free_port() for identity in (1, 2, 3)}
         self.webs = {identity: free_port() for identity in (1, 2, 3)}
@@ -47,7 +50,7 @@ class Trio:
 
     def _make(self, place: Path, identity: int, *settings: str) -> BrokerProcess:
         listeners = (
-            f"replica://127.0.0.1:{self.ports[identity]}",
+            f"{self._scheme}://127.0.0.1:{self.ports[identity]}",
             f"text://127.0.0.1:{self.texts[identity]}",
             f"http://127.0.0.1:{self.webs[identity]}",
         )

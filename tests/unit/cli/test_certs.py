@@ -52,6 +52,10 @@ def test_broker_and_client_know_each_other_by_its_files(tmp_path: Path) -> None:
         shown = shake_hands(server, client, host).getpeercert()
         assert shown is not None
         assert shown["subject"] == ((("commonName", "ann"),),)
+    client.load_cert_chain(place / "server.pem")  # as a broker does that copies another one
+    shown = shake_hands(server, client, "localhost").getpeercert()
+    assert shown is not None
+    assert shown["subject"] == ((("commonName", "broker.example.org"),),)
     with pytest.raises(ssl.SSLCertVerificationError, match=r"doesn't match|mismatch"):
         shake_hands(server, client, "elsewhere.example.org")
 

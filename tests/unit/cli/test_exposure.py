@@ -172,7 +172,10 @@ def test_a_listener_of_brokers_is_warned_of_for_who_is_on_the_way() -> None:
     )
     said = doctor(*listen, "--advertise", "replica://127.0.0.1:9", "--store", "file:x")
     assert "warn  listen       replica://0.0.0.0:0 has no TLS, so what brokers send each other can be read" in said
+    assert "listen on replica+tls:// and set security.inter.broker.protocol=SSL" in said
     assert OPEN not in said
+    encrypted = [word.replace("replica:", "replica+tls:") for word in (*listen, "--advertise", "replica://127.0.0.1:9")]
+    assert "warn  listen" not in doctor(*encrypted, "--store", "file:x")
 
 
 def test_a_listener_with_logins_is_warned_of_without_tls_and_without_an_authorizer() -> None:

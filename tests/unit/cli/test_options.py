@@ -24,6 +24,7 @@ from korvet_fast.store.redis.connection.url import RedisUrl
         ("kafka://localhost:0", Endpoint("kafka", "localhost", 0)),
         ("kafka://[::1]:9092", Endpoint("kafka", "::1", 9092)),
         ("text://[::1]:9092", Endpoint("text", "::1", 9092)),
+        ("replica+tls://localhost:9192", Endpoint("replica+tls", "localhost", 9192)),
     ],
 )
 def test_a_listener_is_read_and_written_alike(text: str, listener: Endpoint) -> None:
@@ -42,7 +43,7 @@ def test_a_listener_is_read_and_written_alike(text: str, listener: Endpoint) -> 
         ("kafka://me@host:9092", "is not an address"),
         ("kafka://host:9092/topic", "is not an address"),
         ("kafka://[::1:9092", "is not an address"),
-        ("replica+tls://host:9092", r"replica\+tls:// is not served by this version"),
+        ("kafka+ssl://host:9092", r"kafka\+ssl:// is not served by this version"),
         ("https://host:9092", "https:// is not served by this version"),
         ("kafkas://host:9092", "kafkas:// is not served by this version; write kafka://HOST:PORT"),
     ],

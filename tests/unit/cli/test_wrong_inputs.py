@@ -371,7 +371,7 @@ GROUP_HELP = re.compile(r"^Usage: .*COMMAND \[ARGS\]\.\.\.$", re.MULTILINE)
     [
         ("http", "does not answer as a Kafka broker does: it speaks HTTP; "),
         ("text", "does not answer as a Kafka broker does: it speaks the text protocol; "),
-        ("legacy", "closed the connection without an answer; "),
+        ("legacy", "closed the connection without an answer; perhaps its listener has TLS, or is for something else: "),
     ],
 )
 @pytest.mark.parametrize("command", ["topic list", "produce T FILE", "group list", "cluster info"])

@@ -1,6 +1,7 @@
 """How much a follower asks for at a time, and what is left of a peer that is none."""
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client.replica_peers import ReplicaPeers
+from korvet_fast.client.security import Security
 from korvet_fast.core.replication.peers import FetchPosition, KeyRequest, KeyVerb, NotCarriedOut, VoteRequest
 from korvet_fast.core.replication.quorum import LogPosition
 from korvet_fast.core.replication.secret import Secret
@@ -17,6 +19,7 @@ from korvet_fast.errors import ChangeTooLarge, Errors, KorvetError, OutcomeUnkno
 from korvet_fast.testing import running_broker
 from korvet_fast.wire.kafka.errors import translate
 from korvet_fast.wire.kafka.shapes.message import Message
+from tls_world import Authority
 
 ADDRESSES = {1: Address("127.0.0.1", 1), 2: Address("127.0.0.1", 2)}
 
@@ -55,6 +58,42 @@ async def test_a_port_where_no_peers_are_served_leaves_no_connection_open() -> N
         async with asyncio.timeout(30):
             while len(list(Path("/proc/self/fd").iterdir())) > opened:
                 await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("shown", "words"),
+    [
+        ("other authority", "the certificate of 127.0.0.1:{port} is refused: "),
+        ("other host", "is not valid for '127.0.0.1'"),
+        ("nothing", "no TLS with 127.0.0.1:{port}, which may be a listener without it"),
+    ],
+)
+async def test_a_broker_whose_certificate_is_not_for_it_is_not_asked(tmp_path: Path, shown: str, words: str) -> None:
+    authority = Authority(tmp_path)
+    (tmp_path / "other").mkdir()
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(1))
+        writer.close()
+
+    context = None
+    if shown != "nothing":
+        issuer, host = (
+            (authority, "other.org") if shown == "other host" else (Authority(tmp_path / "other"), "127.0.0.1")
+        )
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(issuer.issue("server", host))
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        addresses = {1: Address("127.0.0.1", 1), 2: Address("127.0.0.1", port)}
+        static = StaticPeers(1, addresses, Secret(b"what all of them know"), tls=True)
+        peers = ReplicaPeers(static, Security(tls=True, authorities=str(authority.file)))
+        with pytest.raises(NotCarriedOut) as caught:
+            await peers.vote(2, VoteRequest(1, 1, LogPosition(0, 0)))
+    assert caught.value.detail.startswith("broker 2: ")
+    assert words.format(port=port) in caught.value.detail
+    assert asked in ([], [b"\x16"])  # of a handshake, to who has no TLS
 
 
 @pytest.mark.parametrize(

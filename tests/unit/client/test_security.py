@@ -221,6 +221,19 @@ def test_a_host_is_checked_unless_told_otherwise(tmp_path: Path) -> None:
     assert make_context(Security(tls=True)) is not None  # the system's authorities
 
 
+def test_files_are_read_again_when_they_have_changed(tmp_path: Path) -> None:
+    """Brokers connect again and again: to read the system's authorities each time would take 30 ms of each."""
+    authority = open_authority(tmp_path)
+    security = Security(True, str(tmp_path / "ca.pem"), str(authority.issue_client("ann", 2)))
+    context = make_context(security)
+    assert make_context(security._replace(login=SaslLogin("PLAIN", "ann", "secret"))) is context
+    authority.issue_client("ann", 3)
+    assert make_context(security) is not context
+    (tmp_path / "client.pem").unlink()
+    with pytest.raises(SettingError, match="No such file"):
+        make_context(security)
+
+
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     authorities, shown = str(tmp_path / "ca.pem"), str(open_authority(tmp_path).issue_client("ann", 2))
     missing, empty = str(tmp_path / "missing.pem"), str(tmp_path / "empty.pem")

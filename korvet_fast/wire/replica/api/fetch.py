@@ -20,7 +20,7 @@ async def fetch(session: Session, request: Values, version: int) -> Values:
     ]
     leading, room = session.replication.leading, min(request["max_bytes"], ANSWER_BYTES)
     wait_ms = min(max(0, request["max_wait_ms"]), LONGEST_WAIT_MS)
-    answers = await leading.fetch(session.follower, positions, wait_ms, room)
+    answers = await leading.fetch(session.follower, positions, wait_ms, room, copy=session.wants_copies)
     topics: dict[str, list[Values]] = {}
     for answer in answers:
         topic, _, index = answer.log.rpartition(":")

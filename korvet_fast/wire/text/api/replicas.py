@@ -55,7 +55,7 @@ async def fetch(session: Session, arguments: Arguments) -> Payload:
         raise RequestError(UNAUTHORIZED, "this replica is another broker's")
     epoch = int(arguments["epoch"]) if "epoch" in arguments else _find_epoch(replication, log)
     room = min(int(arguments.get("max_bytes", 0)), MOST_BYTES, session.answer_room())
-    (found,) = await replication.leading.fetch(follower, [FetchPosition(log, epoch, offset)], 0, room)
+    (found,) = await replication.leading.fetch(follower, [FetchPosition(log, epoch, offset)], 0, room, copy=True)
     if found.error == Errors.OFFSET_OUT_OF_RANGE:
         raise RequestError(BAD_REQUEST, f"the leader's log begins at {found.start}, and does not reach that offset")
     if found.error is not NONE:

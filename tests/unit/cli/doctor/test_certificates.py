@@ -5,6 +5,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from korvet_fast.cli import root
 from korvet_fast.cli.authority import open_authority
@@ -25,6 +30,18 @@ def examine(place: Path, told: Endpoint | None = None, *more: str) -> list[Findi
 
 def make(place: Path, days: int) -> None:
     open_authority(place).issue_server(("127.0.0.1", "::1", "localhost", "*.example.org"), days)
+
+
+def make_for_servers_only(file: Path, host: str) -> None:
+    """As many authorities make them."""
+    key, name = generate_private_key(SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
+    now = datetime.now(UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=90))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    made = builder.sign(key, hashes.SHA256())
+    encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file.write_bytes(encoded + made.public_bytes(Encoding.PEM))
 
 
 def test_without_tls_no_file_is_read() -> None:
@@ -95,6 +112,31 @@ def test_a_certificate_without_names(tmp_path: Path) -> None:
     made = open_authority(tmp_path).issue_client("broker", 90)
     made.rename(tmp_path / "server.pem")
     assert [finding.verdict for finding in examine(tmp_path)] == [Verdict.GOOD, Verdict.WARN]
+
+
+def test_that_of_a_broker_among_peers_is_for_the_host_they_name_and_for_clients(tmp_path: Path) -> None:
+    make(tmp_path, 90)
+    secret = tmp_path / "secret"
+    secret.write_text("x" * 40)
+    listener = Endpoint("replica+tls", "0.0.0.0", 9192)
+    settings = [
+        f"ssl.keystore.location={tmp_path / 'server.pem'}",
+        f"ssl.truststore.location={tmp_path / 'ca.pem'}",
+        "ssl.client.auth=required",
+        "node.id=1",
+        f"replication.secret.file={secret}",
+    ]
+
+    def findings(peers: str) -> list[Finding]:
+        told = Endpoint("replica+tls", "elsewhere", 9192)  # which no broker reads
+        return examine_certificates([listener], [told], read_settings([*settings, f"replication.peers={peers}"]))
+
+    assert {finding.verdict for finding in findings("1@one.example.org:9192")} == {Verdict.GOOD}
+    (wrong,) = [finding for finding in findings("1@10.1.2.3:9192") if finding.verdict is Verdict.WARN]
+    assert "clients told replica+tls://10.1.2.3:9192 refuse it" in wrong.sentence
+    make_for_servers_only(tmp_path / "server.pem", "one.example.org")
+    (wrong,) = [finding for finding in findings("1@one.example.org:9192") if finding.verdict is not Verdict.GOOD]
+    assert (wrong.verdict, "is not for clients (clientAuth)" in wrong.sentence) == (Verdict.BAD, True)
 
 
 def test_the_command_says_it(tmp_path: Path) -> None:

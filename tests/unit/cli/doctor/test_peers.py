@@ -9,8 +9,10 @@ from korvet_fast.cli.doctor import command
 from korvet_fast.cli.doctor.finding import Verdict
 from korvet_fast.cli.doctor.peers import examine_peers
 from korvet_fast.config import Settings, read_settings
+from korvet_fast.endpoint import Endpoint
 
 PEERS = "replication.peers=1@127.0.0.1:9191,2@127.0.0.1:9192,3@127.0.0.1:9193"
+LISTENERS = (Endpoint("replica", "127.0.0.1", 9191),)
 
 
 def settings_with(file: Path, peers: str = PEERS) -> Settings:
@@ -18,11 +20,11 @@ def settings_with(file: Path, peers: str = PEERS) -> Settings:
 
 
 def examine(settings: Settings) -> list[tuple[Verdict, str]]:
-    return [(finding.verdict, finding.sentence) for finding in examine_peers(settings)]
+    return [(finding.verdict, finding.sentence) for finding in examine_peers(settings, LISTENERS)]
 
 
 def test_without_peers_nothing_is_said() -> None:
-    assert examine(read_settings([])) == []
+    assert list(examine_peers(read_settings([]), [])) == []
 
 
 def test_a_secret_that_only_the_brokers_know(tmp_path: Path) -> None:

@@ -147,7 +147,8 @@ def test_a_port_that_does_not_speak_kafka_is_told_apart(data: bytes, words: str,
 def test_a_port_that_hangs_up_at_once_is_perhaps_not_for_kafka() -> None:
     state = ConnectionState(BROKER)
     state.negotiate()
-    assert str(state.lose(None)).startswith("broker:9092 closed the connection without an answer; the broker's log")
+    said = "broker:9092 closed the connection without an answer; perhaps its listener has TLS, or is for something else"
+    assert str(state.lose(None)).startswith(f"{said}: the broker's log")
     late = connected()
     assert str(late.lose(None)) == "broker:9092 closed the connection"
 
@@ -180,11 +181,12 @@ def test_an_answer_that_nobody_asked_for_comes_behind_good_ones() -> None:
     [
         (lambda state: state.lose(None), "broker:9092 closed the connection"),
         (lambda state: state.lose(ConnectionResetError(104, "x")), "lost the connection to broker:9092: Connection re"),
+        (lambda state: state.lose(RuntimeError("tlsv1 alert unknown ca")), "it refuses the certificate of this side"),
         (lambda state: state.lose(RuntimeError("odd")), "lost the connection to broker:9092: odd"),
         (lambda state: state.time_out(0.5), r"broker:9092 did not answer Metadata within 0\.5 s"),
         (lambda state: state.close(), "the connection to broker:9092 was closed"),
     ],
-    ids=["end of stream", "system error", "other error", "time", "closed"],
+    ids=["end of stream", "system error", "certificate", "other error", "time", "closed"],
 )
 def test_a_lost_connection_fails_with_the_first_reason(end: Any, words: str) -> None:
     state = connected()

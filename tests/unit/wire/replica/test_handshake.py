@@ -131,6 +131,25 @@ async def test_running_brokers_take_an_operators_word_too(tmp_path: Path, monkey
         assert named.election.leader == PEER
 
 
+async def test_records_inside_tls_are_no_views_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is cut short while bytes of it are encrypted would end the process."""
+    async with ReplicatedScene(tmp_path) as brokers:
+        log = await brokers.create()
+        epoch = await brokers.acquire(log, OWN)
+        await brokers.append(log, OWN, 9000)
+        leader = brokers.brokers[OWN]
+        scene = PeerScene(tmp_path, replication=leader)
+        await scene.enter(leader.static.secret)
+        row = {"partition": 0, "current_leader_epoch": epoch, "fetch_offset": 0, "partition_max_bytes": 1 << 20}
+        values = fetch_values(replica_id=PEER, max_bytes=1 << 20, topics=[{"topic": "orders", "partitions": [row]}])
+        header = {"api_key": FETCH.key, "api_version": 12, "correlation_id": 1, "client_id": "peer"}
+        for encrypted in (False, True):
+            monkeypatch.setattr(Session, "wants_copies", encrypted)
+            reply = await scene.session.handle(bytearray(FETCH.request.encode(header | values, 12)))
+            assert sum(map(len, reply)) > 64 << 10
+            assert all(isinstance(memoryview(part).obj, bytes | bytearray) for part in reply) is encrypted
+
+
 @pytest.mark.parametrize(
     "places",
     [None, [{"topic": "orders", "partitions": [0]}], [{"topic": "@registry", "partitions": [0, 1]}]],
@@ -205,7 +224,9 @@ def fetches(scene: PeerScene, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int
     """How long each fetch may wait, in ms, and the bytes that its answer may have; nothing is found."""
     asked: list[tuple[int, int]] = []
 
-    async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
+    async def fetch(
+        follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int, *, copy: bool
+    ) -> list[FetchedLog]:
         asked.append((wait_ms, room))
         return []
 
@@ -244,7 +265,9 @@ async def test_who_has_proved_it_is_authenticated(scene: PeerScene, broker: int)
 
 
 async def test_quotas_of_clients_are_not_those_of_brokers(scene: PeerScene, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fetch(follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int) -> list[FetchedLog]:
+    async def fetch(
+        follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int, *, copy: bool
+    ) -> list[FetchedLog]:
         rooms.append(room)
         return [FetchedLog("orders:0", records=(bytes(1000),))]
 

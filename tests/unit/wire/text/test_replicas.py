@@ -2,6 +2,7 @@
 
 import asyncio
 from base64 import b64decode
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.fair_executor import FairExecutor
+from korvet_fast.core.replication.peers import FetchedLog, FetchPosition
 from korvet_fast.core.replication.secret import Secret, make_nonce
 from korvet_fast.wire.dialect import CloseConnection
 from korvet_fast.wire.text.dialect import TextDialect
@@ -86,6 +88,25 @@ async def test_batches_are_those_of_the_log(tmp_path: Path) -> None:
         assert b64decode(text) == b"".join(map(bytes, stored.data))
         assert (await peer.ask("REPLICA_FETCH", "orders 0 1 3 max_bytes=1000000")).endswith(" batches=")
         assert (await peer.ask("REPLICA_FETCH", "orders 0 1 0 max_bytes=0")).endswith(" batches=")
+
+
+async def test_batches_are_read_as_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are looked into, to make a line of them: a file that is cut short meanwhile would end the process."""
+    async with running(tmp_path) as scene:
+        await begin(scene)
+        peer, leading = TextPeer(scene), scene.brokers[OWN].leading
+        fetch, copies = leading.fetch, list[bool]()
+
+        async def note(
+            follower: int, positions: Sequence[FetchPosition], wait_ms: int, room: int, *, copy: bool = False
+        ) -> list[FetchedLog]:
+            copies.append(copy)
+            return await fetch(follower, positions, wait_ms, room, copy=copy)
+
+        monkeypatch.setattr(leading, "fetch", note)
+        await peer.enter()
+        assert " batches=" in await peer.ask("REPLICA_FETCH", "orders 0 1 0 max_bytes=1000000")
+        assert copies == [True]
 
 
 async def test_an_outsider_cannot_say_that_something_was_copied(tmp_path: Path) -> None:
