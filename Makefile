@@ -228,6 +228,7 @@ bench-check-ten: develop tools  ## an unchanged tree compared with itself, ten t
 
 bench-spark: $(VENV)/.deps wheel-install tools tools-spark  ## Spark over ours, beside its own Kafka connector over ours and over Apache Kafka
 	$(PY) -m benchmarks.spark
+	$(PY) -m benchmarks.spark.start
 
 COMMITS ?= 4
 

@@ -3,12 +3,14 @@
 import os
 import sys
 import weakref
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from korvet_fast.spark.settings import BYTES_PER_BATCH, ROWS, ROWS_PER_BATCH, UNBOUNDED
 from korvet_fast.spark.source import KorvetDataSource
 
+WORKER_PATH = str(Path(__file__).with_name("worker_path"))  # makes workers start faster
 _configured: "weakref.WeakSet[SparkSession]" = weakref.WeakSet()  # sessions that have the source
 
 
@@ -19,7 +21,8 @@ def configure(spark: SparkSession) -> SparkSession:
     it lower afterwards where single rows are large: a worker holds 16,384 of them in memory at a time.
 
     If Spark runs on this machine only and `PYSPARK_PYTHON` is not set, Python workers run the interpreter of this
-    program: Spark's own choice, the first `python3` on the path, may lack this package.
+    program: Spark's own choice, the first `python3` on the path, may lack this package. They import PySpark
+    from its directory, compiled, and not from the archive in it.
 
     A second call for the same session sets the settings again.
     """
@@ -36,3 +39,5 @@ def _use_own_interpreter(spark: SparkSession) -> None:
     context = getattr(spark, "sparkContext", None)  # a session over Spark Connect has none
     if context is not None and context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
+        path = context.environment.get("PYTHONPATH", "").split(os.pathsep)
+        context.environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([WORKER_PATH, *filter(None, path)]))

@@ -39,6 +39,14 @@ def test_the_readme_is_one_page() -> None:
     assert b"\nmake test " in readme
 
 
+def test_the_readme_says_at_once_how_many_copies_there_are_and_where_it_runs() -> None:
+    screen, _, rest = (ROOT / "README.md").read_text().partition("## Install")
+    for words in ("**It keeps one copy** of a record, unless", "**It is not** Kafka:", "It runs on Linux with Python"):
+        assert words in screen
+    assert "on no package index yet" in rest
+    assert "glibc 2.34 or newer" in rest
+
+
 @pytest.mark.usefixtures("redis_on_its_port")
 def test_readme(tmp_path: Path) -> None:
     """All blocks of README.md, but that of Spark: tests/compat/spark/test_readme.py runs it."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 import korvet_fast
@@ -32,6 +33,7 @@ rows = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
 rows.write.format("korvet").options(**where, topic="interpreters").mode("append").save()
 read = spark.read.format("korvet").options(**where, subscribe="interpreters").load()
 print(sorted(bytes(row.value) for row in read.collect()))
+print(spark.sparkContext.parallelize([0], 1).map(lambda _: __import__("pyspark").__file__).first())
 spark.stop()
 """
 
@@ -55,7 +57,9 @@ def run(directory: Path, broker: BrokerProcess, **more: str) -> "subprocess.Comp
 def test_finding_4_8_workers_run_the_interpreter_of_the_program(tmp_path: Path, broker: BrokerProcess) -> None:
     done = run(tmp_path, broker)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.splitlines()[-1] == "[b'0', b'1', b'2']"
+    rows, imported = done.stdout.splitlines()[-2:]
+    assert rows == "[b'0', b'1', b'2']"
+    assert imported == pyspark.__file__  # not in the archive, which has no compiled code
 
 
 def test_an_interpreter_that_was_chosen_is_kept(tmp_path: Path, broker: BrokerProcess) -> None:
