@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,6 +25,12 @@ def note_numbers(acknowledged: Collection[int], found: Sequence[int]) -> None:
         doubled=len(found) - len(set(found)),
         disordered=sum(second < first for first, second in pairwise(found)),
     )
+
+
+def note_values(acknowledged: Sequence[Hashable], found: Iterable[Hashable]) -> None:
+    """The same of records that differ, in the order in which they were acknowledged; what else is there is left out."""
+    numbers = {value: number for number, value in enumerate(acknowledged)}
+    note_numbers(numbers.values(), [numbers[value] for value in found if value in numbers])
 
 
 def note_process(pid: int, moment: str) -> None:

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from commit_rules import COMMIT_RULES
 from compat.group_scene import MemberProcess, Scene
+from counts import note
 from group_history import Answer
 from journal import Journal
 
@@ -31,10 +32,12 @@ def check_members(scene: Scene, *, expired: Sequence[MemberProcess] = ()) -> Non
     """Hold what the members told against G1, G3 and G4 of a group: raises AssertionError with what was broken.
 
     No partition has two owners at a time; a member reads only what it has, without a gap, from where the group was; it
-    commits no more than it read, or than the group had committed; and what was committed is never taken back, nor
-    forgotten. `expired`: members that may have been taken for dead while they lived: what they believed to have
-    meanwhile was somebody else's.
+    commits no more than it read, or than the group had committed, and nothing in a generation that is over (which
+    kafka-python and aiokafka tell); what was committed is never taken back, nor forgotten. `expired`: members that may
+    have been taken for dead while they lived: what they believed to have meanwhile was somebody else's.
     """
+    read = {tuple(line["read"]) for one in scene.members for line in list(one.said) if "read" in line}
+    note(acknowledged=len(scene.sent), lost=len(scene.sent - read))
     broken: list[str] = []
     stays: list[Stay] = []
     for number, one in enumerate(scene.members):
@@ -136,20 +139,20 @@ def _note_commits(journal: Journal, group: str, one: MemberProcess, name: str) -
     read: dict[int, int] = {}  # partition -> the offset after the last
     heard: defaultdict[int, float] = defaultdict(float)  # partition -> when it told something of it
 
-    def note(offsets: dict[int, int], at: float, error: str = "") -> None:
+    def add(offsets: dict[int, int], at: float, error: str = "", generation: int = -1) -> None:
         for partition, offset in offsets.items():
-            answer = Answer(group, "", "commit", math.nextafter(heard[partition], EVER), at, error)
+            answer = Answer(group, "", "commit", math.nextafter(heard[partition], EVER), at, error, generation)
             journal.note_commit(name, (partition, offset), journal.count_read(name), answer)
 
     for at, line in zip(one.times, list(one.said), strict=False):
         committed = {int(partition): offset for partition, offset in line.get("committed", {}).items()}
-        note(committed, at)
+        add(committed, at, generation=line.get("generation", -1))
         if "refused" in line:
-            note(read, at, "REQUEST_TIMED_OUT")
+            add(read, at, "REQUEST_TIMED_OUT")
         if "read" in line:
             partition, offset = line["read"]
             journal.note_read(name, (partition, offset), b"scene:%d" % offset)
             read[partition] = offset + 1
             heard[partition] = at
         heard |= dict.fromkeys([*committed, *line.get("assigned", ())], at)
-    note(read, one.ended_at, "REQUEST_TIMED_OUT")
+    add(read, one.ended_at, "REQUEST_TIMED_OUT")

@@ -19,6 +19,8 @@ _ROOM = f"{_REDIS}/test_room.py"
 _FLUSH = f"{_REDIS}/test_slow_flush.py"
 _COMMITS = f"{_REDIS}/test_commits.py"
 _FAILOVER = f"{_REDIS}/test_failover.py"
+_WALL = f"{_GROUPS}/test_wall_clock.py"
+_COORDINATOR = f"{_GROUPS}/test_killed_coordinator.py"
 _STROBE = f"{_HERE}/test_strobing_clock.py"
 _NETWORK = f"{_HERE}/test_network.py"
 _SILENT = f"{_HERE}/test_silent_peers.py"
@@ -228,7 +230,16 @@ NETWORK: dict[str, Fault] = {
 }
 
 TIMES_AND_LIMITS: dict[str, Fault] = {
-    "F32": Fault("the broker's clock goes an hour back and two forward", {FILES: (f"{_GROUPS}/test_wall_clock.py",)}),
+    "F32": Fault(
+        "the broker's clock goes an hour back and two forward",
+        {
+            FILES: (
+                f"{_WALL}::test_a_group_does_not_notice[embedded]",
+                f"{_WALL}::test_commits_of_nobody_stay[embedded]",
+            ),
+            REDIS: (f"{_WALL}::test_a_group_does_not_notice[redis]", f"{_WALL}::test_commits_of_nobody_stay[redis]"),
+        },
+    ),
     "F33": Fault("the clock of Redis goes an hour back and two forward", {REDIS: (f"{_REDIS}/test_clock.py",)}),
     "F34": Fault(
         "the broker's clock goes to and fro every 10 ms: retention, leases",
@@ -262,9 +273,16 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
                 f"{_MEMBERS}::test_a_second_member_of_one_instance_is_kept_out",
                 "tests/compat/test_groups.py::test_a_static_member_that_has_been_replaced_is_told_so",
                 f"{_GROUPS}/test_paused_member.py",
-                f"{_GROUPS}/test_killed_coordinator.py",
-            )
+                f"{_COORDINATOR}::test_while_a_join_is_delayed[embedded]",
+                f"{_COORDINATOR}::test_while_a_sync_is_delayed[embedded]",
+            ),
+            REDIS: (
+                f"{_COORDINATOR}::test_while_a_join_is_delayed[redis]",
+                f"{_COORDINATOR}::test_while_a_sync_is_delayed[redis]",
+                f"{_COORDINATOR}::test_while_a_commit_is_under_way",
+            ),
         },
+        left="over Redis a member is not paused, and no instance is there twice",
     ),
     "F37": Fault(
         "few descriptors, few threads, little memory (control groups)",

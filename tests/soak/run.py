@@ -1,23 +1,24 @@
-"""A soak: `make soak HOURS=1 [SEED=...]`. Both stores, all doors and groups at work, while faults happen at random.
+"""A soak: `make soak HOURS=1 [SEED=...]`. Both stores, all doors, groups and Spark at work; faults happen at random.
 
 It is played in chapters, in one world after the other: a new topic, clients, faults; then what was sent is held against
-what is there, and the topic is deleted. Brokers are killed and stopped in the first quarter of the time alone, and in
-the first chapter of each world: after that each process lives on, and between chapters its descriptors and memory are
-measured. Ends badly for anything lost, doubled, out of order, left open or kept in memory; the picture,
-results/soak.png, is for people.
+what is there, and against what Spark has read, and the topic is deleted. Brokers are killed and stopped in the first
+quarter of the time alone, and in the first chapter of each world: after that each process lives on, and between
+chapters its descriptors and memory are measured. Ends badly for anything lost, doubled, out of order, left open or kept
+in memory; the picture, results/soak.png, is for people.
 """
 
 import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
 from faults.redis.committer import Committer
-from faults.redis.load import Load, create_topic
+from faults.redis.load import Load, create_topic, read_log
 from faults.redis.records import GROUPS
 from faults.redis.records import create_topic as create_probed
 from faults.replication.text_writer import TextWriter
@@ -25,6 +26,7 @@ from journal import Sent
 from soak.clients import GroupMember, OldClient, Probe
 from soak.picture import Happened, draw
 from soak.samples import Sample, Sampler, find_leaks, take
+from soak.spark_stream import SparkStream
 from soak.worlds import World, open_worlds
 
 PICTURE = Path(__file__).parents[2] / "results" / "soak.png"
@@ -36,8 +38,8 @@ SETTLED = 3.0  # seconds until the connections of clients that have ended are cl
 class Soak:
     """What happens, and what was seen of it."""
 
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: random.Random, place: Path) -> None:
+        self.chance, self.place = chance, place
         self.faults: list[Happened] = []
         self.ends: list[Sample] = []  # between the chapters
         self.acknowledged = 0
@@ -52,32 +54,37 @@ class Soak:
         old = OldClient(world.legacies[0], old_topic) if len(world.brokers) == 1 else None  # it knows one broker
         committer = Committer(world.brokers, [f"{group}-{number}" for group in GROUPS])
         members = [GroupMember(world.bootstrap, topic, seen) for _ in range(2)]
+        spark = SparkStream(world.bootstrap, topic, self.place / topic)
+        faults = world.faults | (world.restarts if restarts else {})
         with ExitStack() as stack:
-            for client in (*members, committer, *([old] if old else [])):
+            for client in (*members, committer, spark, *([old] if old else [])):
                 stack.enter_context(client)
             with load.running():
                 until = time.monotonic() + seconds
                 while time.monotonic() < until:
                     load.wait_for(20)
-                    self.make_fault(world, restarts)
+                    self.make_fault(world.name, faults | ({"kill -9 Spark": spark.kill} if spark.is_well else {}))
                 load.wait_for(20)
             wait_until_read(load, seen)
         assert load.check(world.brokers[0].port) == set()
         committer.check()
+        read = spark.check(read_log(world.brokers[0].port, topic))
         written = old.check() if old else 0
         admin = AdminClient({"bootstrap.servers": world.bootstrap})
         for future in admin.delete_topics([topic, old_topic]).values():
             future.result(120)
         self.acknowledged += len(load.history.acknowledged)
         print(f"  {len(load.history.acknowledged):,} records acknowledged, none lost; {written:,} of the old protocol")
+        print(f"  Spark: each of {read:,} records once, by {spark.queries} queries; {spark.deaths} drivers were killed")
+        for failure in spark.failures:
+            print(f"    ended a query: {failure.splitlines()[0]}")
         time.sleep(SETTLED)
         self.ends += take(world)
 
-    def make_fault(self, world: World, restarts: bool) -> None:
-        """One of the world's, by chance."""
-        faults = world.faults | (world.restarts if restarts else {})
+    def make_fault(self, world: str, faults: Mapping[str, Callable[[], None]]) -> None:
+        """One of these, by chance."""
         name = self.chance.choice(sorted(faults))
-        self.faults.append(Happened(time.monotonic(), world.name, name))
+        self.faults.append(Happened(time.monotonic(), world, name))
         print(f"  {name}", flush=True)
         faults[name]()
 
@@ -93,9 +100,10 @@ def wait_until_read(load: Load, seen: set[Sent]) -> None:
 def main(hours: float, seed: int) -> int:
     """Returns the exit code."""
     print(f"{hours} hours, seed {seed}", flush=True)
-    soak, seconds = Soak(random.Random(seed)), 3600 * hours
+    seconds = 3600 * hours
     chapter, number = min(CHAPTER, seconds / 4), 0
     with tempfile.TemporaryDirectory(prefix="korvet-soak-") as place, open_worlds(Path(place)) as worlds:
+        soak = Soak(random.Random(seed), Path(place) / "spark")
         for world in worlds:
             create_probed(world.brokers[0])
         probes = {world.name: Probe(world.brokers) for world in worlds}

@@ -1,10 +1,13 @@
 """The checker of what members told finds what it is there for."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from counts import FILE
 from member_history import EVER, check_members
 
 Said = list[tuple[float, dict[str, Any]]]
@@ -55,6 +58,23 @@ def test_a_commit_of_which_nobody_knows_may_have_been_stored(first: Said) -> Non
 def test_a_position_that_the_group_does_not_have_is_found(found: int, rule: str) -> None:
     with pytest.raises(AssertionError, match=f"commit lost: .*{rule}"):
         check_members(play(FIRST, SECOND, found=found))
+
+
+def test_what_nobody_has_read_counts_as_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FILE, str(tmp_path / "counts"))
+    check_members(play(FIRST, SECOND, found=5))
+    figures = json.loads((tmp_path / "counts").read_text())
+    assert (figures["acknowledged"], figures["lost"]) == (10, 5)
+
+
+def test_a_commit_of_a_generation_that_is_over_is_found() -> None:
+    def of(at: float, offset: int, generation: int) -> Said:
+        return [*reads(at, offset), (at + 1, {"committed": {"0": offset + 1}, "generation": generation})]
+
+    one, other = [(1.0, ASSIGNED), *of(2, 0, 4), (4.0, REVOKED)], [(5.0, ASSIGNED), *of(6, 1, 5)]
+    check_members(play(one, other))
+    with pytest.raises(AssertionError, match=r"not fenced: .*generation=4.* comes after .*generation=5"):
+        check_members(play([*one, (8.0, ASSIGNED), *of(9, 2, 4)], [*other, (7.5, REVOKED)]))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from soak import clients
 from soak.picture import Happened, draw
 from soak.samples import ALLOWED, Sample, find_leaks
+from soak.spark_stream import Read, find_wrong
 from soak.worlds import World
 
 
@@ -75,6 +76,19 @@ def test_an_empty_log_is_not_what_an_old_client_wrote(monkeypatch: pytest.Monkey
     old.sent = 100
     with pytest.raises(AssertionError, match="nothing is there of 100 messages"):
         old.check()
+
+
+@pytest.mark.parametrize(
+    ("rows", "broken"),
+    [
+        ([(0, 3, b"a"), (0, 5, b"b"), (1, 0, b"a")], []),
+        ([(0, 3, b"a"), (1, 0, b"a")], ["(0, 5, b'b') is not there"]),
+        ([(0, 3, b"a"), (0, 5, b"b"), (1, 0, b"a"), (0, 3, b"a")], ["(0, 3, b'a') is there 2 times"]),
+        ([(0, 3, b"a"), (0, 5, b"c"), (1, 0, b"a")], ["(0, 5, b'b') is not there", "(0, 5, b'c') is in no log"]),
+    ],
+)
+def test_what_spark_has_not_read_once_is_found(rows: list[Read], broken: list[str]) -> None:
+    assert find_wrong(rows, {0: [(3, b"a"), (5, b"b")], 1: [(0, b"a")]}) == broken
 
 
 def test_the_picture_has_a_column_for_each_world(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ def test_what_it_had_is_read_by_others_and_it_comes_back(
 ) -> None:
     broker = serve(None, *SETTINGS)
     with play(broker, topic) as scene:
-        others = [scene.member("confluent", protocol=protocol, session=LONG) for _ in range(2)]
+        named = ("confluent", "aiokafka" if protocol == "classic" else "confluent")  # aiokafka tells its generation
+        others = [scene.member(name, protocol=protocol, session=LONG) for name in named]
         paused = scene.member(client, protocol=protocol, session=SHORT)
         scene.wait_shared(*others, paused)
         scene.send()

@@ -105,6 +105,10 @@ MUTANTS: dict[str, Mutant] = {
         "a commit is answered, and only remembered",
         ("tests/faults/test_commits_under_kill.py",),
     ),
+    "old-generation-commits": Mutant(
+        "a commit is taken in whatever generation its sender is",
+        ("tests/faults/groups/test_paused_member.py::test_what_it_had_is_read_by_others_and_it_comes_back",),
+    ),
     "follower-not-flushed": Mutant(
         "a follower counts with what it has not flushed",
         ("tests/faults/replication/test_follower_flush.py",),

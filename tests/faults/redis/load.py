@@ -219,6 +219,8 @@ class Load:
             done = {
                 writer.name: writer.acknowledged - target for writer, target in zip(self.writers, targets, strict=True)
             }
+            ended = [writer.name for writer in self.writers if not writer.is_alive()]
+            assert not ended, f"these producers have given up: {ended}"
             assert time.monotonic() < deadline, f"the producers make no progress: {done}"
             time.sleep(0.005)
 

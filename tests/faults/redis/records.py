@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from broker_process import BrokerProcess
+from counts import note
 from faults.redis.load import AGAIN
 from faults.redis.log import reported, wait_for_line
 from kafka_server import METADATA, OFFSET_COMMIT, OFFSET_FETCH, RawClient, make_batch, run
@@ -40,6 +41,7 @@ class Records:
         """
         assert "t:0: records were lost" in wait_for_line(self.broker, "records were lost")
         told, places = reported(self.broker, "t"), {(0, offset) for offset, _ in self.places}
+        note(acknowledged=len(places), lost=len(places), told=len(places & told))  # that they are lost is the fault
         assert told >= places
         assert max(told) == max(places)
         run(self._look)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
+from counts import note_values
 from faults.redis.load import AGAIN
 from faults.redis.log import wait_for_line
 from kafka_server import DELETE_RECORDS, RawClient, make_batch, run
@@ -47,6 +48,12 @@ class Filling:
                 return row
         raise AssertionError("there is always room")
 
+    async def check(self) -> None:
+        """At the end: what it got stored is there, and nothing else."""
+        found = await read_places(self.client, "t")
+        note_values(self.stored, found)
+        assert found == self.stored
+
     async def send_until_taken(self) -> None:
         while (row := await self.send())["error_code"]:
             assert row["error_code"] in AGAIN
@@ -83,7 +90,7 @@ def test_a_full_disk_that_ends_the_server(serve: Serve, small_redis: Callable[[s
             await asyncio.to_thread(server.restart)
             assert (await sending)["error_code"] in (0, *AGAIN)
             await filling.send_until_taken()
-            assert await read_places(client, "t") == filling.stored
+            await filling.check()
 
     server = small_redis("always")
     assert server.process is not None
@@ -103,7 +110,7 @@ def test_a_full_disk_that_stops_the_writes(serve: Serve, small_redis: Callable[[
             assert await read_places(client, "t") == filling.stored
             make_room(server)
             await filling.send_until_taken()
-            assert await read_places(client, "t") == filling.stored
+            await filling.check()
 
     server = small_redis("everysec")
     broker = serve(server.url)

@@ -44,6 +44,12 @@ def describe_error(error: Exception) -> str:
     return str(error.message) if isinstance(error, BrokerResponseError) else repr(error)
 
 
+def find_generation(consumer: AIOKafkaConsumer) -> int:
+    """The one its next commit is of; the client tells it nowhere."""
+    number: int = consumer._coordinator.generation
+    return number
+
+
 def run(asked: Options) -> None:
     """Until SIGTERM."""
     if asked.protocol == "consumer":
@@ -97,12 +103,14 @@ async def _run(asked: Options) -> None:
                 tell(read=[place.partition, record.offset])
             due[place] = pages[place][-1].offset + 1
         if due:
+            generation = find_generation(consumer)
             try:
                 await consumer.commit()
             except KafkaError as error:
                 tell(refused=describe_error(error))  # tried again in the next turn
             else:
-                tell(committed={place.partition: offset for place, offset in due.items()})
+                known = {"generation": generation} if generation == find_generation(consumer) else {}
+                tell(committed={place.partition: offset for place, offset in due.items()}, **known)
                 due.clear()
     await consumer.stop()
     tell(closed=True)

@@ -42,6 +42,12 @@ def describe_error(error: Exception) -> str:
     return str(error.message) if isinstance(error, BrokerResponseError) else repr(error)
 
 
+def find_generation(consumer: KafkaConsumer) -> int:
+    """The one its next commit is of; the client tells it nowhere."""
+    number: int = consumer._coordinator._generation.generation_id
+    return number
+
+
 def poll(consumer: KafkaConsumer, count: int) -> dict[TopicPartition, list[Any]]:
     """Some of the next `count` records. The client's own poll raises while no broker can be asked for metadata.
 
@@ -83,12 +89,14 @@ def run(asked: Options) -> None:
                 tell(read=[place.partition, record.offset])
             due[place] = records[-1].offset + 1
         if due:
+            generation = find_generation(consumer)
             try:
                 consumer.commit()
             except KafkaError as error:
                 tell(refused=describe_error(error))  # tried again in the next turn
             else:
-                tell(committed={place.partition: offset for place, offset in due.items()})
+                known = {"generation": generation} if generation == find_generation(consumer) else {}
+                tell(committed={place.partition: offset for place, offset in due.items()}, **known)
                 due.clear()
     consumer.close()
     tell(closed=True)

@@ -1,0 +1,114 @@
+"""Spark in a soak: a stream that reads a topic into files, and goes on from its checkpoint whenever it has ended."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from benchmarks.peers.spark.session import Session, SparkError
+from client_thread import ClientThread
+from compat.spark.topics import load
+
+_BETWEEN = 1.0  # seconds between two queries
+
+Read = tuple[int, int, bytes]  # partition, offset, value
+
+
+class SparkStream(ClientThread):
+    """One checkpoint, and queries one after the other: each reads to what is the end then, into Parquet files.
+
+    `queries`: how many ended well. `failures`: what ended the others. `deaths`: of drivers, by `kill`.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, place: Path) -> None:
+        super().__init__("spark")
+        self.queries, self.deaths = 0, 0
+        self.failures: list[str] = []
+        self._rows, self._local = place / "rows", place / "local"
+        options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "startingOffsets": "earliest"}
+        self._request = {
+            "source": {"format": "korvet", "options": options, "select": ["partition", "offset", "value"]},
+            "sink": {"format": "parquet", "path": str(self._rows)},
+            "checkpoint": str(place / "checkpoint"),
+        }
+        self._session: Session | None = None
+        self._well: Session | None = None  # the last one that has ended a query well
+
+    def work(self) -> None:
+        try:
+            while not self.enough.wait(_BETWEEN):
+                try:
+                    self._read_on()
+                except SparkError as error:
+                    self.failures.append(str(error))
+            self._read_on()  # all faults are over now
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    def _read_on(self) -> None:
+        """A query to the end. Raises `SparkError` if it or its driver has ended badly."""
+        session = self._session
+        if session is None or not _find_family(session):
+            self._session = session = self._start_driver()
+        try:
+            session.ask("stream", **self._request)
+        except (OSError, ValueError) as error:  # it has died before it was asked
+            raise SparkError(f"the driver is gone: {error}") from error
+        self.queries += 1
+        self._well = session
+
+    def _start_driver(self) -> Session:
+        """On one core, and compiled in haste: it lives for a minute, beside brokers that want the processors too."""
+        return Session(
+            Path(sys.executable),
+            korvet=True,
+            master="local[1]",
+            conf={
+                "spark.local.dir": str(self._local),
+                "spark.driver.memory": "512m",
+                "spark.ui.showConsoleProgress": "false",
+            },
+            environment={"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"},
+        )
+
+    @property
+    def is_well(self) -> bool:
+        """Whether a query has ended well in the driver that lives: one that is killed before gets nowhere."""
+        return bool(_find_family(self._well))
+
+    def kill(self) -> None:
+        """kill -9 to the driver, its JVM and its workers."""
+        family = _find_family(self._well)
+        for process in family:
+            with suppress(psutil.NoSuchProcess):  # it went with the one before
+                process.kill()
+        psutil.wait_procs(family, 20)
+        self.deaths += 1
+
+    def check(self, log: Mapping[int, list[tuple[int, bytes]]]) -> int:
+        """How many rows it has: each record of the log once. Raises `AssertionError` for any other."""
+        table = load(self._rows)
+        rows = list(zip(*(table[name].to_pylist() for name in ("partition", "offset", "value")), strict=True))
+        broken = find_wrong(rows, log)
+        assert not broken, f"what Spark has read is wrong in {len(broken)} places:\n" + "\n".join(broken[:20])
+        return len(rows)
+
+
+def find_wrong(rows: Iterable[Read], log: Mapping[int, list[tuple[int, bytes]]]) -> list[str]:
+    """In sentences, what is missing among these rows, twice, or not in the log. `log`: partition -> (offset, value)."""
+    found = Counter(rows)
+    there = {(partition, offset, value) for partition, rows in log.items() for offset, value in rows}
+    broken = [f"{row} is not there" for row in sorted(there - found.keys())]
+    broken += [f"{row} is in no log" for row in sorted(found.keys() - there)]
+    return broken + [f"{row} is there {times} times" for row, times in sorted(found.items()) if times > 1]
+
+
+def _find_family(session: Session | None) -> list[psutil.Process]:
+    """The processes of a driver that lives."""
+    with suppress(psutil.NoSuchProcess):  # it dies while it is looked at
+        return session.family() if session is not None else []
+    return []
