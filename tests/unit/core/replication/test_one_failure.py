@@ -25,11 +25,11 @@ def fail(failures: int, work: Callable[..., Awaitable[Any]]) -> Callable[..., Aw
     """`work`, which raises so often before it is done."""
     left = [failures]
 
-    async def failing(*arguments: Any) -> Any:
+    async def failing(*arguments: Any, **options: Any) -> Any:
         if left[0] > 0:
             left[0] -= 1
             raise StoreError("the disk does not answer")
-        return await work(*arguments)
+        return await work(*arguments, **options)
 
     return failing
 
