@@ -3,11 +3,13 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 _running: set["subprocess.Popen[str]"] = set()
+_changing = threading.Lock()  # held from a command's start until it is among them
 
 
 def run_group(command: Sequence[str], cwd: Path, within: float, environment: Mapping[str, str]) -> tuple[int, str]:
@@ -15,16 +17,18 @@ def run_group(command: Sequence[str], cwd: Path, within: float, environment: Map
 
     `environment`: beside that of this process.
     """
-    with subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    ) as running:
+    with _changing:
+        running = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=os.environ | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
         _running.add(running)
+    with running:
         try:
             said, _ = running.communicate(timeout=within)
         except BaseException:
@@ -37,8 +41,9 @@ def run_group(command: Sequence[str], cwd: Path, within: float, environment: Map
 
 def end_groups() -> None:
     """End those that other threads run: an interruption from the keyboard does not reach them."""
-    for running in list(_running):
-        _end(running)
+    with _changing:
+        for running in list(_running):
+            _end(running)
 
 
 def _end(running: "subprocess.Popen[str]") -> None:
