@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from korvet_fast.cli.broker_options import BrokerOptions
 from korvet_fast.cli.store import make_files
+from korvet_fast.config import Settings
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.replication.static_peers import PROTOCOL, StaticPeers, read_static_peers
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.dialects import OF_PEERS, TLS
+
+if TYPE_CHECKING:
+    from korvet_fast.client.security import Security
 
 
 def make_replication(options: BrokerOptions) -> Replication | None:
@@ -23,12 +28,18 @@ def make_replication(options: BrokerOptions) -> Replication | None:
             "replication.peers are for brokers over files; a Redis makes copies of its own: leave them out"
         )
     from korvet_fast.client.replica_peers import ReplicaPeers  # the client is a tenth of a second to import
+
+    files = make_files(options.place, options.settings)
+    return Replication(static, files, ReplicaPeers(static, secure_peers(options.settings)), options.settings)
+
+
+def secure_peers(settings: Settings) -> "Security":
+    """How brokers connect to each other."""
     from korvet_fast.client.security import PLAINTEXT, Security
 
-    authorities, certificate = map(options.settings.text, ("ssl.truststore.location", "ssl.keystore.location"))
-    security = Security(tls=True, authorities=authorities, certificate=certificate) if static.tls else PLAINTEXT
-    files = make_files(options.place, options.settings)
-    return Replication(static, files, ReplicaPeers(static, security), options.settings)
+    authorities, certificate = map(settings.text, ("ssl.truststore.location", "ssl.keystore.location"))
+    is_inside_tls = settings.text(PROTOCOL) == "SSL"
+    return Security(tls=True, authorities=authorities, certificate=certificate) if is_inside_tls else PLAINTEXT
 
 
 def check_listeners(listeners: Sequence[Endpoint], static: StaticPeers | None) -> None:

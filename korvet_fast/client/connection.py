@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 from korvet_fast.client.login import begin_login, log_in
 from korvet_fast.client.protocol.connection import LARGEST_ANSWER, ConnectionState, Parts
 from korvet_fast.client.protocol.errors import ClientError
-from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
+from korvet_fast.client.protocol.sasl import Exchange, OAuthLogin, SaslLogin
 from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.client.tls import explain_refusal, make_context
 from korvet_fast.endpoint import Address
@@ -21,10 +21,12 @@ Stream = TypeVar("Stream", bound=asyncio.BaseProtocol)
 class Connection(asyncio.BufferedProtocol):
     """Made by `connect`. After any failure it is closed, and everything still unanswered fails with it."""
 
-    def __init__(self, endpoint: Address, patience: float, largest_answer: int = LARGEST_ANSWER) -> None:
+    def __init__(
+        self, endpoint: Address, patience: float, largest_answer: int = LARGEST_ANSWER, *, tls: bool = False
+    ) -> None:
         self.endpoint = endpoint
         self._patience = patience
-        self._state = ConnectionState(endpoint, largest_answer)
+        self._state = ConnectionState(endpoint, largest_answer, tls=tls)
         self._answers: deque[asyncio.Future[dict[str, Any]]] = deque()  # futures of the requests sent, in order
         self._writable = asyncio.Event()
         self._writable.set()
@@ -91,9 +93,9 @@ class Connection(asyncio.BufferedProtocol):
         while parts is not None:
             parts = self._state.negotiate(await self._exchange(parts))
 
-    async def log_in(self, login: SaslLogin | OAuthLogin) -> None:
-        """Log in by SASL. Raises `ClientError`; the connection is of no use then."""
-        dialogue = log_in(self.endpoint, login, await begin_login(login, self._patience))
+    async def log_in(self, login: SaslLogin | OAuthLogin, exchange: Exchange) -> None:
+        """Log in by SASL. `exchange`: of `begin_login`. Raises `ClientError`; the connection is of no use then."""
+        dialogue = log_in(self.endpoint, login, exchange)
         request = next(dialogue)
         while True:
             answer = await self._exchange(self._state.request(*request))
@@ -112,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             async with self._renewing:
                 if clock() >= self._login_ends:
-                    await self.log_in(self._login)
+                    await self.log_in(self._login, await begin_login(self._login, self._patience))
         except ClientError as error:
             self._fail(self._state.fail(error))
             raise
@@ -182,13 +184,14 @@ async def connect(
 
     `largest_answer`: bytes; a broker that announces more is cut off.
     """
+    exchange = None if security.login is None else await begin_login(security.login, patience)
     connection = await open_transport(
-        endpoint, patience, lambda: Connection(endpoint, patience, largest_answer), security
+        endpoint, patience, lambda: Connection(endpoint, patience, largest_answer, tls=security.tls), security
     )
     try:
         await connection.negotiate()
-        if security.login is not None:
-            await connection.log_in(security.login)
+        if security.login is not None and exchange is not None:
+            await connection.log_in(security.login, exchange)
     except BaseException:  # also where the caller is cancelled
         await connection.close()
         raise

@@ -17,7 +17,10 @@ Dialogue: TypeAlias = Generator[tuple[Message, Mapping[str, Any]], dict[str, Any
 
 
 async def begin_login(login: SaslLogin | OAuthLogin, patience: float) -> Exchange:
-    """The messages of a login. A token is asked for before the broker waits for it. Raises `ClientError`."""
+    """The messages of a login, before the connection is opened: until it is logged in it has ten seconds.
+
+    A provider of tokens has `patience` seconds. Raises `ClientError`.
+    """
     if isinstance(login, SaslLogin):
         return login.exchange()
     from korvet_fast.client.oauth import open_source  # h11, for those who need it

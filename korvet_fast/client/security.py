@@ -34,6 +34,9 @@ class Security(NamedTuple):
     check_host: bool = True
     login: SaslLogin | OAuthLogin | None = None
 
+    def __repr__(self) -> str:
+        return f"Security(tls={self.tls}, certificate={self.certificate!r}, login={self.login!r})"  # no password
+
 
 PLAINTEXT: Final = Security()
 

@@ -6,7 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from korvet_fast.client.protocol.errors import AuthenticationFailed, ClientError, Unreachable, os_reason
+from korvet_fast.client.protocol.errors import (
+    AuthenticationFailed,
+    ClientError,
+    Unreachable,
+    os_reason,
+    refused_certificate,
+)
 from korvet_fast.client.security import Security
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
@@ -64,7 +70,8 @@ def explain_refusal(endpoint: Address, error: Exception, patience: float, *, tls
     if tls and (not error.errno or isinstance(error, ssl.SSLEOFError)):  # an end of the stream; the first is asyncio's
         return Unreachable(f"{without_tls}: it hung up")
     if isinstance(error, ssl.SSLError):
-        return Unreachable(f"{without_tls}: {os_reason(error)}")
+        refused = refused_certificate(endpoint, os_reason(error))  # TLS 1.2
+        return refused or Unreachable(f"{without_tls}: {os_reason(error)}")
     return Unreachable(f"cannot connect to {endpoint}: {os_reason(error)}")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from korvet_fast.client.protocol.errors import ClientError, Unreachable, is_retriable
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, is_retriable
 from korvet_fast.client.protocol.metadata import ClusterMetadata, TopicPartition, count_partitions, metadata_request
 from korvet_fast.client.protocol.requests import find_coordinator_request, read_coordinator
 from korvet_fast.client.security import PLAINTEXT, Security, read_security
@@ -105,7 +105,7 @@ class BlockingCluster:
         for endpoint in (*self._bootstrap, *self._metadata.brokers.values()):
             try:
                 self._any = connect(endpoint, self._patience, self._security)
-            except Unreachable as error:
+            except (Unreachable, ConnectionLost) as error:
                 failures.append(str(error))
             else:
                 return self._any

@@ -15,7 +15,7 @@ from typing import Any
 from korvet_fast.client.login import begin_login, log_in
 from korvet_fast.client.protocol.connection import ConnectionState, Parts
 from korvet_fast.client.protocol.errors import ClientError, ConnectionLost
-from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
+from korvet_fast.client.protocol.sasl import Exchange, OAuthLogin, SaslLogin
 from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.client.tls import explain_refusal, make_context
 from korvet_fast.endpoint import Address
@@ -23,6 +23,7 @@ from korvet_fast.errors import SettingError
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.message import Message
 
+SLICE = 256 << 10  # bytes that TLS is given at a time
 PARTS_AT_ONCE = 64  # buffers in one system call, far below every system's limit
 
 
@@ -33,7 +34,8 @@ class BlockingConnection:
         self.endpoint = endpoint
         self._socket = connected
         self._patience = patience
-        self._state = ConnectionState(endpoint)
+        self._inside_tls = isinstance(connected, ssl.SSLSocket)
+        self._state = ConnectionState(endpoint, tls=self._inside_tls)
         self._login: SaslLogin | OAuthLogin | None = None
         self._login_ends = float("inf")  # when it is time to log in again, by the monotonic clock
         parts = self._state.negotiate()
@@ -56,10 +58,10 @@ class BlockingConnection:
         """Whether it is time to log in again (KIP-368): `send` does so once no request waits for its answer."""
         return time.monotonic() >= self._login_ends
 
-    def log_in(self, login: SaslLogin | OAuthLogin) -> None:
-        """Log in by SASL. Raises `ClientError`, and the connection is closed then."""
+    def log_in(self, login: SaslLogin | OAuthLogin, exchange: Exchange) -> None:
+        """Log in by SASL. `exchange`: of `begin_login`. Raises `ClientError`, and the connection is closed then."""
         try:
-            dialogue = log_in(self.endpoint, login, asyncio.run(begin_login(login, self._patience)))
+            dialogue = log_in(self.endpoint, login, exchange)
             request = next(dialogue)
             while True:
                 self._send(*request)
@@ -80,7 +82,7 @@ class BlockingConnection:
     def send(self, message: Message, values: Mapping[str, Any]) -> None:
         """Send a request in the newest version both sides know. Raises `ClientError`."""
         if self._login is not None and self.login_ends and not self._state.unanswered:
-            self.log_in(self._login)
+            self.log_in(self._login, asyncio.run(begin_login(self._login, self._patience)))
         self._send(message, values)
 
     def receive(self, patience: float | None = None) -> dict[str, Any]:
@@ -116,13 +118,12 @@ class BlockingConnection:
         self._write(message.name, self._state.request(message, values))
 
     def _write(self, name: str, parts: Parts) -> None:
-        inside_tls = isinstance(self._socket, ssl.SSLSocket)  # it has no sendmsg, and copies anyway
-        left = deque(memoryview(part) for part in ([b"".join(parts)] if inside_tls else parts))
+        left = deque(memoryview(part) for part in parts)
         self._socket.settimeout(self._patience)
         try:
             while left:
-                if inside_tls:
-                    sent = self._socket.send(left[0])
+                if self._inside_tls:  # has no sendmsg, and would take the patience for all of a part together
+                    sent = self._socket.send(left[0][:SLICE])
                 else:
                     sent = self._socket.sendmsg([left[at] for at in range(min(len(left), PARTS_AT_ONCE))])
                 while left and sent >= len(left[0]):
@@ -152,11 +153,12 @@ class BlockingConnection:
 
 def connect(endpoint: Address, patience: float, security: Security = PLAINTEXT) -> BlockingConnection:
     """Connect, negotiate versions, and log in. `patience`: seconds for this and each request. Raises `ClientError`."""
+    exchange = None if security.login is None else asyncio.run(begin_login(security.login, patience))
     connected = _open_socket(endpoint, patience, security)
     try:
         connection = BlockingConnection(endpoint, connected, patience)
-        if security.login is not None:
-            connection.log_in(security.login)
+        if security.login is not None and exchange is not None:
+            connection.log_in(security.login, exchange)
     except ClientError:
         connected.close()
         raise

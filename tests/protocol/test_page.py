@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -201,8 +201,8 @@ def click(browser: webdriver.Chrome, words: str) -> None:
 
 def test_changes_are_confirmed_and_made(world: World, browser: webdriver.Chrome) -> None:
     def wait_for(done: Callable[[], bool]) -> None:
-        # What was found on a page that is just being left is stale.
-        waiting = WebDriverWait(browser, WITHIN, ignored_exceptions=[StaleElementReferenceException])
+        # What was found on a page that is just being left is stale, or by Chromium's driver an "unknown error".
+        waiting = WebDriverWait(browser, WITHIN, ignored_exceptions=[WebDriverException])
         waiting.until(lambda _: done())
 
     def text() -> str:
@@ -213,7 +213,7 @@ def test_changes_are_confirmed_and_made(world: World, browser: webdriver.Chrome)
     browser.find_element(By.NAME, "configs").send_keys("retention.ms=7777")
     click(browser, "Create")
     wait_for(lambda: browser.current_url.endswith("/topic?name=made-here"))
-    assert "7777" in text()
+    wait_for(lambda: "7777" in text())
     browser.get(world.url("/create-topic"))
     browser.find_element(By.NAME, "name").send_keys("made-here")
     click(browser, "Create")
@@ -234,7 +234,7 @@ def test_changes_are_confirmed_and_made(world: World, browser: webdriver.Chrome)
     click(browser, "Reset 3 offsets")
     wait_for(lambda: "/group?id=shipping" in browser.current_url)
     lags = "return [...document.querySelectorAll('td[data-name=lag]')].map(each => each.textContent)"
-    assert browser.execute_script(lags) == ["200", "200", "180"]
+    wait_for(lambda: browser.execute_script(lags) == ["200", "200", "180"])
 
 
 class Load:

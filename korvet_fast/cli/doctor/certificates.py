@@ -1,5 +1,6 @@
 """Checks files of listeners with TLS: can they be used, when do they end, do they have the names clients ask for."""
 
+import ssl
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -7,15 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from cryptography import x509
-from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from korvet_fast.cli.broker_options import ANYWHERE
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.cli.replication import secure_peers
+from korvet_fast.client.tls import make_context
 from korvet_fast.config import Settings
 from korvet_fast.core.replication.static_peers import read_static_peers
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
-from korvet_fast.net.certificates import Certificates, find_files
+from korvet_fast.net.certificates import CertificateFiles, Certificates, find_files
 from korvet_fast.wire.dialects import OF_PEERS, TLS
 
 _SOON: Final = timedelta(days=30)
@@ -25,13 +27,10 @@ def examine_certificates(
     listeners: Sequence[Endpoint], advertised: Sequence[Endpoint | None], settings: Settings
 ) -> list[Finding]:
     """Examine the files of the listeners with TLS, if there are any. `advertised`: what clients of each are told."""
-    told = [
-        (_find_own(listener, settings) if listener.scheme in OF_PEERS else None) or endpoint or listener
-        for listener, endpoint in zip(listeners, advertised, strict=True)
-        if listener.scheme.endswith(TLS)
-    ]
-    if not told:
+    secure = [pair for pair in zip(listeners, advertised, strict=True) if pair[0].scheme.endswith(TLS)]
+    if not secure:
         return []
+    told = [endpoint or listener for listener, endpoint in secure if listener.scheme not in OF_PEERS]
     try:
         files = find_files(settings)
         Certificates(files)
@@ -44,18 +43,18 @@ def examine_certificates(
     if files.truststore is not None:
         first = min(authorities, key=lambda each: each.not_valid_after_utc)
         findings.append(_judge_end(files.truststore, first, now))
-    if files.client_auth != "none" and any(listener.scheme in OF_PEERS for listener in told):
-        findings += _judge_usage(files.keystore, own)
-    return [*findings, *_judge_hosts(files.keystore, own, told)]
+    if len(told) < len(secure) and (host := _find_own_host(settings)):
+        findings.append(_judge_peers(files, settings, host))
+    return [*findings, *(_judge_hosts(files.keystore, own, told) if told else ())]
 
 
-def _find_own(listener: Endpoint, settings: Settings) -> Endpoint | None:
-    """Where the other brokers connect to this one, as replication.peers has it."""
+def _find_own_host(settings: Settings) -> str:
+    """Where the other brokers connect to this one, as replication.peers has it; "" if they do not, inside TLS."""
     try:
         static = read_static_peers(settings)
     except SettingError:  # another finding
-        return None
-    return static and Endpoint(listener.scheme, *static.addresses[static.own])
+        return ""
+    return static.addresses[static.own].host if static is not None and static.tls else ""
 
 
 def _read(file: Path) -> list[x509.Certificate]:
@@ -79,14 +78,27 @@ def _judge_end(file: Path, certificate: x509.Certificate, now: datetime) -> Find
     return good("tls", left)
 
 
-def _judge_usage(file: Path, certificate: x509.Certificate) -> Iterator[Finding]:
-    """Where brokers ask each other for certificates, one has to be for clients too (RFC 5280, 4.2.1.12)."""
-    try:
-        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    except x509.ExtensionNotFound:
-        return  # for everything
-    if ExtendedKeyUsageOID.CLIENT_AUTH not in usages:
-        yield bad("tls", f"{file} is not for clients (clientAuth), and the other brokers refuse it: make one for both")
+def _judge_peers(files: CertificateFiles, settings: Settings, host: str) -> Finding:
+    """Have two brokers set up as this one connect to each other at `host`, in memory."""
+    answers, requests = ssl.MemoryBIO(), ssl.MemoryBIO()
+    context = make_context(secure_peers(settings))
+    assert context is not None, "the brokers connect to each other inside TLS"
+    client = context.wrap_bio(answers, requests, server_hostname=host)
+    server = Certificates(files).context().wrap_bio(requests, answers, server_side=True)
+    for side in (client, server, client, server):
+        try:
+            side.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+        except ssl.SSLError as error:
+            needs = f"for {host} and " if side is client else "for clients too (clientAuth) and "
+            why = getattr(error, "verify_message", "") or str(error)
+            return bad(
+                "tls",
+                f"{files.keystore}: the other brokers refuse it: {why}. It has to be {needs}of an authority in "
+                "ssl.truststore.location",
+            )
+    return good("tls", f"{files.keystore}: other brokers set up like this one take it")
 
 
 def _judge_hosts(file: Path, certificate: x509.Certificate, told: Sequence[Endpoint]) -> Iterator[Finding]:

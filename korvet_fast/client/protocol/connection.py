@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, os_reason
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, os_reason, refused_certificate
 from korvet_fast.client.protocol.foreign import FIND_PORT, explain_answer
 from korvet_fast.client.protocol.frames import FrameReader
 from korvet_fast.client.protocol.versions import CLIENT_ID, BrokerVersions, api_versions_request, response_version
@@ -21,7 +21,7 @@ from korvet_fast.wire.kafka.shapes.message import Message
 LARGEST_ANSWER = 1 << 30  # bytes of one answer
 LARGEST_VERSIONS = 1 << 20  # bytes of the answer that tells versions; letters, taken for a length, are more
 MOST_ELEMENTS = 1_000_000  # array elements of one answer
-_NO_ANSWER = "perhaps its listener has TLS, or is for something else"
+_NO_ANSWER = {False: "perhaps its listener has TLS, or is for something else", True: "perhaps it is for something else"}
 ANSWER_ROOM = 1 << 20  # bytes of memory for an answer before it comes, beside the records that were asked for
 
 Parts = list[bytes | bytearray | memoryview]  # the bytes of one request, in order
@@ -35,10 +35,11 @@ class _Request(NamedTuple):
 
 
 class ConnectionState:
-    """The state of one connection. `failure`: why it ended, None while it is open."""
+    """The state of one connection. `failure`: why it ended, None while it is open. `tls`: it is inside TLS."""
 
-    def __init__(self, endpoint: Address, largest_answer: int = LARGEST_ANSWER) -> None:
+    def __init__(self, endpoint: Address, largest_answer: int = LARGEST_ANSWER, *, tls: bool = False) -> None:
         self.endpoint = endpoint
+        self._tls = tls
         self.failure: ClientError | None = None
         self._unanswered: deque[_Request] = deque()
         self._next_id = 0
@@ -111,12 +112,11 @@ class ConnectionState:
     def lose(self, error: Exception | None) -> ClientError:
         """The socket failed, or (None) the broker ended the stream: returns the failure."""
         if error is None:
-            hint = f" without an answer; {_NO_ANSWER}: {FIND_PORT}" if self._versions is None else ""
+            hint = f" without an answer; {_NO_ANSWER[self._tls]}: {FIND_PORT}" if self._versions is None else ""
             return self.fail(ConnectionLost(f"{self.endpoint} closed the connection{hint}"))
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
-        if "alert" in reason and ("certificate" in reason or "unknown ca" in reason):  # TLS 1.3: after the handshake
-            reason = f"it refuses the certificate of this side, or wants one ({reason})"
-        return self.fail(ConnectionLost(f"lost the connection to {self.endpoint}: {reason}"))
+        lost = ConnectionLost(f"lost the connection to {self.endpoint}: {reason}")
+        return self.fail(refused_certificate(self.endpoint, reason) or lost)
 
     def time_out(self, seconds: float) -> ClientError:
         """The oldest request got no answer for so long: returns the failure."""

@@ -51,6 +51,20 @@ class BrokerError(ClientError):
         self.retriable = is_retriable_code(code)
 
 
+class TokenUnavailable(ClientError):
+    """The provider of tokens does not answer, or not now. The same request may succeed later."""
+
+
+def refused_certificate(endpoint: object, reason: str) -> AuthenticationFailed | None:
+    """The error, if `reason` is an alert by which the other side of TLS refuses this one's certificate (RFC 8446, 6.2).
+
+    In TLS 1.3 the alert comes after the handshake.
+    """
+    if "alert" not in reason or not ("certificate" in reason or "unknown ca" in reason):
+        return None
+    return AuthenticationFailed(f"{endpoint} refuses the certificate of this side, or wants one ({reason})")
+
+
 def is_retriable_code(code: int) -> bool:
     """Whether the same request may succeed later, by Kafka's table of errors."""
     return error_of(code).retriable or code in _ALSO_RETRIABLE
@@ -63,7 +77,7 @@ def is_retriable(error: ClientError, unknown_topics: bool = False) -> bool:
     """
     if isinstance(error, BrokerError):
         return error.retriable and (unknown_topics or error.error != Errors.UNKNOWN_TOPIC_OR_PARTITION)
-    return isinstance(error, ConnectionLost | Unreachable)
+    return isinstance(error, ConnectionLost | Unreachable | TokenUnavailable)
 
 
 def is_fatal(error: ClientError) -> bool:

@@ -50,6 +50,9 @@ class TokenEndpoint(NamedTuple):
     scope: str = ""
     authorities: str = ""
 
+    def __repr__(self) -> str:
+        return f"TokenEndpoint({self.url.text!r}, {self.client_id!r})"  # no secret
+
 
 class OAuthLogin:
     """Who logs in with a token. `wanted`: where it comes from; a function, or an object with a method `token`, too.

@@ -21,5 +21,7 @@ sys.path[:] = [entry for entry in sys.path if entry != os.path.dirname(__file__)
 _this = sys.modules.pop(__name__)
 try:
     __import__(__name__)
-except ModuleNotFoundError:
+except ModuleNotFoundError as error:
+    if error.name != __name__:  # it is there, and imports what is not
+        raise
     sys.modules[__name__] = _this

@@ -30,6 +30,7 @@ def make_trio(place: Path, certificates: Path) -> Trio:
         "security.inter.broker.protocol=SSL",
         "ssl.client.auth=required",
         f"ssl.truststore.location={certificates}/ca.pem",
+        "ssl.principal.mapping.rules=RULE:^CN=(.*),OU=Clients$/$1/",  # of clients: no broker has such a name
         peers="replica+tls",
     )
     for identity, broker in trio.brokers.items():
@@ -103,7 +104,7 @@ def test_a_certificate_of_another_authority_lets_no_broker_in(tmp_path: Path) ->
     foreign = open_authority(tmp_path / "other").issue_server(("127.0.0.1",), 90)
     shutil.copy(foreign, file)
     starting = threading.Thread(target=trio.start, args=(3,))
-    why = "it refuses the certificate of this side"
+    why = "refuses the certificate of this side"
     with ExitStack() as stack:
         stack.push(trio)
         trio.start(1, 2)

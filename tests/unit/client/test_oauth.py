@@ -10,7 +10,7 @@ import pytest
 
 from korvet_fast.client import oauth
 from korvet_fast.client.oauth import ClientCredentials, TokenFunction, open_source
-from korvet_fast.client.protocol.errors import ClientError
+from korvet_fast.client.protocol.errors import ClientError, TokenUnavailable, is_retriable
 from korvet_fast.client.protocol.sasl import OAuthLogin, TokenEndpoint
 from korvet_fast.endpoint import read_https_url
 from korvet_fast.net.https import Answer, HttpsError
@@ -51,6 +51,42 @@ def test_a_token_of_unknown_length_is_used_once(provider: Provider) -> None:
 
     asyncio.run(scenario())
     assert len(provider.tokens) == 3
+
+
+def test_a_provider_that_is_away_is_asked_again_and_the_former_token_used_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[Answer | Exception] = []
+
+    async def fetch(*_: Any) -> Answer:
+        if isinstance(answer := answers.pop(0), Exception):
+            raise answer
+        return answer
+
+    async def scenario() -> None:
+        source = ClientCredentials(TokenEndpoint(ENDPOINT, "ann", "secret"))
+        for away in (HttpsError("away"), Answer(503, b"")):
+            answers.append(away)
+            with pytest.raises(TokenUnavailable) as raised:
+                await source.fetch(30)
+            assert is_retriable(raised.value)
+        answers.append(Answer(200, b'{"access_token": "a.b.c", "expires_in": 100}'))
+        assert await source.fetch(30) == "a.b.c"
+        source._until = 0  # it is time for another one
+        answers.append(HttpsError("away"))
+        assert await source.fetch(30) == "a.b.c"
+        source._ends = 0
+        answers.append(HttpsError("away"))
+        with pytest.raises(TokenUnavailable):
+            await source.fetch(30)
+        answers.append(Answer(401, b""))
+        with pytest.raises(ClientError) as refused:
+            await source.fetch(30)
+        assert not is_retriable(refused.value)
+
+    monkeypatch.setattr(oauth, "fetch", fetch)
+    asyncio.run(scenario())
+    assert answers == []
 
 
 def test_an_endpoint_that_refuses(provider: Provider) -> None:

@@ -15,9 +15,10 @@ from korvet_fast.cli.authority import open_authority
 from korvet_fast.client.producer.async_producer import AsyncProducer
 from korvet_fast.client.producer.config import read_config
 from korvet_fast.client.producer.dialects import LEGACY, TEXT, Dialect
-from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin
+from korvet_fast.client.protocol.sasl import OAuthLogin, SaslLogin, TokenEndpoint
 from korvet_fast.client.security import PLAINTEXT, Security, is_security, read_security
 from korvet_fast.client.tls import make_context
+from korvet_fast.endpoint import read_https_url
 from korvet_fast.errors import SettingError
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
@@ -263,3 +264,14 @@ def test_a_key_may_be_apart_and_encrypted(tmp_path: Path) -> None:
         make_context(security._replace(password=""))
     with pytest.raises(SettingError, match=r"ssl\.keystore\.location"):
         make_context(security._replace(password="wrong"))
+
+
+def test_what_comes_into_a_log_has_no_secret() -> None:
+    settings = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", **ENDPOINT, **ANN}
+    files = {"ssl.keystore.location": "client.pem", "ssl.key.password": "hidden"}
+    shown = repr(read_security({**settings, "sasl.oauthbearer.client.secret": "hidden", **files}))
+    assert "client.pem" in shown
+    assert "hidden" not in shown
+    password = {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", "sasl.username": "ann"}
+    assert "hidden" not in repr(read_security({**password, "sasl.password": "hidden"}))
+    assert "hidden" not in repr(TokenEndpoint(read_https_url("https://login.test/token"), "ann", "hidden"))

@@ -2,6 +2,8 @@
 
 import asyncio
 import random
+import socket
+import threading
 import tracemalloc
 from typing import Any
 
@@ -150,6 +152,18 @@ def test_an_answer_of_any_size_is_whole(asked: int) -> None:
         connection.close()
 
     ask(script, lambda endpoint: asyncio.to_thread(work, endpoint))
+
+
+def test_the_next_address_is_asked_where_a_broker_hangs_up() -> None:
+    def work(endpoint: Address) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as hangs_up:
+            threading.Thread(target=lambda: [hangs_up.accept()[0].close() for _ in range(2)], daemon=True).start()
+            found = BlockingCluster([Address(*hangs_up.getsockname()), endpoint], 5.0)
+            assert [*found.partitions(None)] == ["t"]
+            found.close()
+
+    scripted = introduced(lambda *asked: frame(*asked, NODES | led(Address("127.0.0.1", 1), 1)))
+    ask(scripted, lambda endpoint: asyncio.to_thread(work, endpoint))
 
 
 def test_nobody_listens() -> None:

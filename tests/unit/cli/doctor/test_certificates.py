@@ -34,12 +34,13 @@ def make(place: Path, days: int) -> None:
 
 def make_for_servers_only(file: Path, host: str) -> None:
     """As many authorities make them."""
+    authority, now = open_authority(file.parent), datetime.now(UTC)
     key, name = generate_private_key(SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + timedelta(days=90))
+    issuer = authority.certificate.subject
+    builder = x509.CertificateBuilder(issuer, name, key.public_key(), 1, now, now + timedelta(days=90))
     builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
     builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-    made = builder.sign(key, hashes.SHA256())
+    made = builder.sign(authority.key, hashes.SHA256())
     encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     file.write_bytes(encoded + made.public_bytes(Encoding.PEM))
 
@@ -124,6 +125,7 @@ def test_that_of_a_broker_among_peers_is_for_the_host_they_name_and_for_clients(
         f"ssl.truststore.location={tmp_path / 'ca.pem'}",
         "ssl.client.auth=required",
         "node.id=1",
+        "security.inter.broker.protocol=SSL",
         f"replication.secret.file={secret}",
     ]
 
@@ -132,11 +134,18 @@ def test_that_of_a_broker_among_peers_is_for_the_host_they_name_and_for_clients(
         return examine_certificates([listener], [told], read_settings([*settings, f"replication.peers={peers}"]))
 
     assert {finding.verdict for finding in findings("1@one.example.org:9192")} == {Verdict.GOOD}
-    (wrong,) = [finding for finding in findings("1@10.1.2.3:9192") if finding.verdict is Verdict.WARN]
-    assert "clients told replica+tls://10.1.2.3:9192 refuse it" in wrong.sentence
+    (wrong,) = [finding for finding in findings("1@10.1.2.3:9192") if finding.verdict is not Verdict.GOOD]
+    assert wrong.verdict is Verdict.BAD
+    assert "the other brokers refuse it: IP address mismatch" in wrong.sentence
+    assert "It has to be for 10.1.2.3 and of an authority in ssl.truststore.location" in wrong.sentence
     make_for_servers_only(tmp_path / "server.pem", "one.example.org")
     (wrong,) = [finding for finding in findings("1@one.example.org:9192") if finding.verdict is not Verdict.GOOD]
-    assert (wrong.verdict, "is not for clients (clientAuth)" in wrong.sentence) == (Verdict.BAD, True)
+    assert (wrong.verdict, "It has to be for clients too (clientAuth)" in wrong.sentence) == (Verdict.BAD, True)
+    (tmp_path / "others").mkdir()
+    make(tmp_path / "others", 90)
+    (tmp_path / "others/server.pem").rename(tmp_path / "server.pem")
+    (wrong,) = [finding for finding in findings("1@one.example.org:9192") if finding.verdict is not Verdict.GOOD]
+    assert "the other brokers refuse it: self-signed certificate in certificate chain" in wrong.sentence
 
 
 def test_the_command_says_it(tmp_path: Path) -> None:
