@@ -105,8 +105,8 @@ def test_a_client_shows_its_certificate(tmp_path: Path) -> None:
             await server.broker.topics.create("orders", 1, {})
             shown = str(Authority(tmp_path / "others").issue("stranger"))
             for certificate in ({}, {"ssl_keystore_location": shown}):
-                # In TLS 1.3 a client hears of it behind the handshake.
-                with pytest.raises(AuthenticationFailed, match="refuses the certificate of this side"):
+                # In TLS 1.3 a client has sent its first request when it is refused, and TCP may lose the reason.
+                with pytest.raises((AuthenticationFailed, ConnectionLost)):
                     await blocking(server, security(tmp_path, security_protocol="SSL", **certificate), store)
             assert server.broker.partition("orders", 0).log.end == 0
 

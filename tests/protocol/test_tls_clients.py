@@ -18,13 +18,14 @@ from korvet_fast.cli import root
 from korvet_fast.cli.authority import open_authority
 from korvet_fast.client import AsyncProducer
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.protocol.errors import ClientError, Unreachable
+from korvet_fast.client.protocol.errors import AuthenticationFailed, ClientError, Unreachable
 from korvet_fast.client.security import Security
 from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from redis_server import free_port
 
+REFUSED = (AuthenticationFailed, Unreachable)
 SCHEMES = ("kafka+tls", "text+tls", "legacy+tls", "http+tls")
 
 
@@ -143,8 +144,8 @@ def test_who_is_not_trusted_or_speaks_no_tls_is_told_why(world: World, tmp_path:
         (encrypted, world.security._replace(authorities=str(elsewhere / "ca.pem")), ClientError, "is refused: "),
         (encrypted, world.security._replace(authorities=str(elsewhere)), ClientError, "ssl.truststore.location: "),
         # With TLS 1.3 a client has sent its first request when it is refused, and TCP may lose the reason.
-        (encrypted, Security(True, ca), Unreachable, "certificate required|reset|closed the connection"),
-        (encrypted, Security(True, ca, stranger), Unreachable, "unknown ca|reset|closed the connection"),
+        (encrypted, Security(True, ca), REFUSED, "certificate required|reset|closed the connection"),
+        (encrypted, Security(True, ca, stranger), REFUSED, "unknown ca|reset|closed the connection"),
         (plain, world.security, Unreachable, "may be a listener without it"),
         (encrypted, Security(), Unreachable, "closed the connection|reset"),
     ):
