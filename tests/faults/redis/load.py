@@ -211,6 +211,10 @@ class Load:
         self.writers: list[LoadWriter] = [Writer(self, name, idempotent=name != "plain", **settings) for name in names]
         self.reader = Reader(self)
 
+    def count_acknowledged(self) -> int:
+        """Of all writers together."""
+        return sum(writer.acknowledged for writer in self.writers)
+
     def wait_for(self, more: int = 100, within: float = 240.0) -> None:
         """Until every writer has so many more acknowledged."""
         targets = [writer.acknowledged + more for writer in self.writers]
