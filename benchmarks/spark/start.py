@@ -39,7 +39,8 @@ def fill(broker: Korvet) -> None:
 
 def measure(where: str) -> tuple[float, float]:
     """Seconds of one program by the clock, and of the processors. Raises PeerError if it does not show the rows."""
-    environment = os.environ | {"PYTHONPATH": str(TREE), "SPARK_LOCAL_IP": "127.0.0.1"}
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # Spark runs its first `python3`
+    environment = os.environ | {"PYTHONPATH": str(TREE), "SPARK_LOCAL_IP": "127.0.0.1", "PATH": path}
     command = [sys.executable, str(PROGRAM), where]
     began = time.perf_counter()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
