@@ -30,16 +30,15 @@ def make_replication(options: BrokerOptions) -> Replication | None:
     from korvet_fast.client.replica_peers import ReplicaPeers  # the client is a tenth of a second to import
 
     files = make_files(options.place, options.settings)
-    return Replication(static, files, ReplicaPeers(static, secure_peers(options.settings)), options.settings)
+    return Replication(static, files, ReplicaPeers(static, secure_peers(static, options.settings)), options.settings)
 
 
-def secure_peers(settings: Settings) -> "Security":
+def secure_peers(static: StaticPeers, settings: Settings) -> "Security":
     """How brokers connect to each other."""
     from korvet_fast.client.security import PLAINTEXT, Security
 
     authorities, certificate = map(settings.text, ("ssl.truststore.location", "ssl.keystore.location"))
-    is_inside_tls = settings.text(PROTOCOL) == "SSL"
-    return Security(tls=True, authorities=authorities, certificate=certificate) if is_inside_tls else PLAINTEXT
+    return Security(tls=True, authorities=authorities, certificate=certificate) if static.tls else PLAINTEXT
 
 
 def check_listeners(listeners: Sequence[Endpoint], static: StaticPeers | None) -> None:

@@ -215,9 +215,9 @@ def parse(given: Mapping[str, str], use: Use) -> Options:
     """
     values: dict[str, Any] = {"security": _read_security(given)}
     for name, value in given.items():
-        row = ROWS.get(name.lower())
         if _is_security(name):
             continue
+        row = ROWS.get(name.lower())
         if row is None:
             here = [each.metadata["name"] for each in ROWS.values() if use in each.metadata["uses"]]
             check_unsupported(name.lower(), str(use), here)

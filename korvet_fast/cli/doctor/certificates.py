@@ -14,10 +14,10 @@ from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.cli.replication import secure_peers
 from korvet_fast.client.tls import make_context
 from korvet_fast.config import Settings
-from korvet_fast.core.replication.static_peers import read_static_peers
+from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
-from korvet_fast.net.certificates import CertificateFiles, Certificates, find_files
+from korvet_fast.net.certificates import Certificates, find_files
 from korvet_fast.wire.dialects import OF_PEERS, TLS
 
 _SOON: Final = timedelta(days=30)
@@ -33,7 +33,7 @@ def examine_certificates(
     told = [endpoint or listener for listener, endpoint in secure if listener.scheme not in OF_PEERS]
     try:
         files = find_files(settings)
-        Certificates(files)
+        context = Certificates(files).context()
         own = _read(files.keystore)[0]
         authorities = [] if files.truststore is None else _read(files.truststore)
     except SettingError as error:
@@ -43,18 +43,18 @@ def examine_certificates(
     if files.truststore is not None:
         first = min(authorities, key=lambda each: each.not_valid_after_utc)
         findings.append(_judge_end(files.truststore, first, now))
-    if len(told) < len(secure) and (host := _find_own_host(settings)):
-        findings.append(_judge_peers(files, settings, host))
+    if len(told) < len(secure) and (static := _find_peers(settings)) is not None:
+        findings.append(_judge_peers(files.keystore, context, static, settings))
     return [*findings, *(_judge_hosts(files.keystore, own, told) if told else ())]
 
 
-def _find_own_host(settings: Settings) -> str:
-    """Where the other brokers connect to this one, as replication.peers has it; "" if they do not, inside TLS."""
+def _find_peers(settings: Settings) -> StaticPeers | None:
+    """The brokers that connect to this one inside TLS; None if none do."""
     try:
         static = read_static_peers(settings)
     except SettingError:  # another finding
-        return ""
-    return static.addresses[static.own].host if static is not None and static.tls else ""
+        return None
+    return static if static is not None and static.tls else None
 
 
 def _read(file: Path) -> list[x509.Certificate]:
@@ -78,13 +78,13 @@ def _judge_end(file: Path, certificate: x509.Certificate, now: datetime) -> Find
     return good("tls", left)
 
 
-def _judge_peers(files: CertificateFiles, settings: Settings, host: str) -> Finding:
-    """Have two brokers set up as this one connect to each other at `host`, in memory."""
+def _judge_peers(keystore: Path, context: ssl.SSLContext, static: StaticPeers, settings: Settings) -> Finding:
+    """Have two brokers set up as this one connect to each other, in memory. `context`: of its listeners."""
     answers, requests = ssl.MemoryBIO(), ssl.MemoryBIO()
-    context = make_context(secure_peers(settings))
-    assert context is not None, "the brokers connect to each other inside TLS"
-    client = context.wrap_bio(answers, requests, server_hostname=host)
-    server = Certificates(files).context().wrap_bio(requests, answers, server_side=True)
+    host, connects = static.addresses[static.own].host, make_context(secure_peers(static, settings))
+    assert connects is not None, "the brokers connect to each other inside TLS"
+    client = connects.wrap_bio(answers, requests, server_hostname=host)
+    server = context.wrap_bio(requests, answers, server_side=True)
     for side in (client, server, client, server):
         try:
             side.do_handshake()
@@ -95,10 +95,10 @@ def _judge_peers(files: CertificateFiles, settings: Settings, host: str) -> Find
             why = getattr(error, "verify_message", "") or str(error)
             return bad(
                 "tls",
-                f"{files.keystore}: the other brokers refuse it: {why}. It has to be {needs}of an authority in "
+                f"{keystore}: the other brokers refuse it: {why}. It has to be {needs}of an authority in "
                 "ssl.truststore.location",
             )
-    return good("tls", f"{files.keystore}: other brokers set up like this one take it")
+    return good("tls", f"{keystore}: other brokers set up like this one take it")
 
 
 def _judge_hosts(file: Path, certificate: x509.Certificate, told: Sequence[Endpoint]) -> Iterator[Finding]:
