@@ -7,7 +7,7 @@ import pytest
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition, offset_key
-from replicated_scene import ReplicatedScene, open_brokers
+from replicated_scene import PATIENCE, ReplicatedScene, open_brokers
 
 T = TopicPartition("t", 0)
 GROUPS = [f"group-{number}" for number in range(20)]
@@ -19,22 +19,31 @@ def find_coordinator(brokers: dict[int, Broker], group: str) -> Broker | None:
 
 
 async def commit(brokers: dict[int, Broker], offset: int) -> None:
-    """Each group, at its coordinator."""
+    """Each group, at its coordinator; asked for again as clients do while it moves."""
     for group in GROUPS:
-        coordinator = find_coordinator(brokers, group)
-        assert coordinator is not None
-        offsets = coordinator.groups.offsets
-        assert await offsets.commit(group, "", None, -1, {T: OffsetAndMetadata(offset)}) == {T: ""}
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if (coordinator := find_coordinator(brokers, group)) is not None:
+                    offsets = coordinator.groups.offsets
+                    answer = await offsets.commit(group, "", None, -1, {T: OffsetAndMetadata(offset)})
+                    if answer == {T: ""}:
+                        break
+                    assert answer == {T: "NOT_COORDINATOR"}
+                await asyncio.sleep(0.01)
 
 
 async def fetch(brokers: dict[int, Broker]) -> set[int]:
     """What is committed."""
     found: set[int] = set()
     for group in GROUPS:
-        coordinator = find_coordinator(brokers, group)
-        assert coordinator is not None
-        error, committed = await coordinator.groups.offsets.fetch(group, [T])
-        assert error == ""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if (coordinator := find_coordinator(brokers, group)) is not None:
+                    error, committed = await coordinator.groups.offsets.fetch(group, [T])
+                    if error == "":
+                        break
+                    assert error == "NOT_COORDINATOR"
+                await asyncio.sleep(0.01)
         found.update(each.offset for each in committed.values())
     return found
 
@@ -47,7 +56,6 @@ async def test_a_topic_made_anew_has_none_of_them(tmp_path: Path, monkeypatch: p
         topic = await brokers[2].topics.create("t", 1, {})
         for broker in brokers.values():
             await broker.topics.refresh()
-        await scene.until(lambda: all(find_coordinator(brokers, group) is not None for group in GROUPS))
         await commit(brokers, 7)
         assert await fetch(brokers) == {7}
         await scene.copy_metadata()
