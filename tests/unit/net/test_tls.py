@@ -224,6 +224,35 @@ def test_memory_of_a_peer_that_takes_nothing_is_counted(authority: Authority, mo
     run(scenario)
 
 
+def test_what_comes_while_requests_are_not_read_is_kept_for_later(authority: Authority) -> None:
+    """More than a read of the socket has, in requests that make the connection stop reading again and again."""
+
+    async def scenario() -> None:
+        async with scene(certificates=authority.certificates()) as here:
+            one = await open_tls_peer(here.tls_address, authority.client())
+            other = await open_tls_peer(here.tls_address, authority.client())
+            for peer in (one, other):
+                await peer.shake_hands()
+            parts = [b"%d" % number + random.randbytes(number * 337 % 40_000) for number in range(200)]
+            digests = [sha256(part).digest() for part in parts]
+            one.send(frame(b"wait gate"))
+            for part in parts:
+                one.send(frame(b"digest " + part))
+                other.send(frame(b"digest " + part))
+            for digest in digests:
+                assert await other.receive(4 + len(digest)) == frame(digest)
+            assert len(here.dialect.started) < 2 * len(parts)  # the rest of the one is not read
+            here.dialect.gate(b"gate").set_result(None)
+            assert await one.receive(13) == frame(b"wait gate")
+            for digest in digests:
+                assert await one.receive(4 + len(digest)) == frame(digest)
+            await here.until(lambda: here.server.pool.used == 0)
+            one.writer.close()
+            other.writer.close()
+
+    run(scenario)
+
+
 def test_a_thousand_handshakes_that_never_end_leave_others_unharmed(
     authority: Authority, many_files: None, caplog: pytest.LogCaptureFixture
 ) -> None:
