@@ -53,10 +53,6 @@ class Certificates:
         self._context = _load(files)
         self._next = monotonic() + checked
 
-    def of_peers(self) -> "Certificates":
-        """The same for brokers among themselves: a secret tells who they are, and no rule for clients has to fit."""
-        return Certificates(self._files._replace(rules="DEFAULT"), self._checked)
-
     def context(self) -> ssl.SSLContext:
         """The context for a connection that begins now: of the files as they are, or as they last could be used."""
         now = monotonic()

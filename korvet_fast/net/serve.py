@@ -135,8 +135,7 @@ async def _serve_peers(broker: Broker, bound: BoundListeners, certificates: Cert
     """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
     wanted, limits = read_limits(broker.settings)
     schemes = OF_PEERS if broker.replication is not None else ()
-    peers = certificates.of_peers() if certificates is not None and schemes else None
-    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits, peers):
+    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits, certificates):
         yield
 
 
