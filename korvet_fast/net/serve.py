@@ -96,6 +96,7 @@ async def serve_until(
     with BoundListeners(listeners) as bound:
         broker.listeners = bound.endpoints
         async with (
+            _watch_certificates(broker, certificates),
             _judge_tokens(broker),
             _serve_operators(broker, bound, certificates),
             _serve_peers(broker, bound, certificates),
@@ -107,6 +108,21 @@ async def serve_until(
                     await _serve(broker, bound, certificates, workers, ready, stop, registration)
             finally:
                 await broker.close()
+
+
+@asynccontextmanager
+async def _watch_certificates(broker: Broker, certificates: Certificates | None) -> AsyncIterator[None]:
+    """Have the log and the metrics tell meanwhile when they end, if there are any."""
+    if certificates is None:
+        yield
+        return
+    broker.certificate_ends = certificates.ends
+    watching = asyncio.ensure_future(certificates.watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
 
 
 @asynccontextmanager
