@@ -16,6 +16,7 @@ from korvet_fast.core.fair_queue import Turns
 from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.pool import SMALL
+from korvet_fast.net.principal import PrincipalRules
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.printable import printable
 from korvet_fast.types import Buffer
@@ -26,6 +27,7 @@ _HANDSHAKE: Final = 0x16  # the first byte of every connection that begins with 
 _NO_TLS: Final = "this is a listener with TLS, and the first bytes are of a client without it"
 _TLS: Final = "TLS"  # in place of a request's name
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # to a listener that requires one
+_OF_BROKERS: Final = PrincipalRules("DEFAULT")  # a secret tells who they are, and no rule for clients has to fit
 _RECORD: Final = 16 * 1024  # bytes that a TLS record holds; more parts than one record are not worth joining
 _NOTHING: Final = memoryview(b"")
 _AT_ONCE: Final = SMALL  # bytes given to OpenSSL, and taken: it keeps a buffer as large as the largest was
@@ -44,7 +46,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._turns = Turns(shared.queue, connection.account.address)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = certificates.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._principals = certificates.principals
+        self._principals = _OF_BROKERS if connection.dialect.of_peers else certificates.principals
         self._first = True  # nothing has been read yet
         self._established = self._closed = False
         self._over = self._ended = False  # the peer sends no more; the connection knows

@@ -154,6 +154,20 @@ def test_clients_are_named_by_their_certificates(authority: Authority, caplog: p
     assert "closed the connection of 127.0.0.1: no rule of ssl.principal.mapping.rules fits CN=bob," in caplog.text
 
 
+def test_brokers_are_named_by_their_subjects_whatever_the_rules_are(authority: Authority) -> None:
+    dialect = ToyDialect()
+    dialect.of_peers = True
+
+    async def scenario() -> None:
+        certificates = authority.certificates("required", rules="RULE:^CN=ann,.*$/Ann/")
+        async with scene(dialect=dialect, certificates=certificates) as here:
+            bob = await here.connect(authority.client(authority.issue("bob", "client.test")))
+            assert await bob.ask(b"echo me") == b"echo me"
+            assert dialect.sessions[-1].principal.startswith("User:CN=bob,")
+
+    run(scenario)
+
+
 def test_a_certificate_that_changes_drops_no_connection(authority: Authority) -> None:
     async def scenario() -> None:
         async with scene(certificates=authority.certificates()) as here:
