@@ -64,12 +64,12 @@ class Certificates:
 
     def context(self) -> ssl.SSLContext:
         """The context for a connection that begins now: of the files as they are, or as they last could be used."""
-        self._look()
+        self._refresh()
         return self._context
 
     def ends(self) -> Sequence[CertificateEnd]:
         """When those end that new connections get to see, and those of the authorities that they are checked by."""
-        self._look()
+        self._refresh()
         return self._ends
 
     async def watch(self, daily: float = _DAILY) -> None:
@@ -77,10 +77,10 @@ class Certificates:
         self._warn()
         while True:
             await asyncio.sleep(daily)
-            if not self._look():
+            if not self._refresh():
                 self._warn()
 
-    def _look(self) -> bool:
+    def _refresh(self) -> bool:
         """Look at the files, if it is time; whether new ones are in use from now on."""
         now = monotonic()
         if now < self._next:
