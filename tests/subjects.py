@@ -22,9 +22,9 @@ def certify(*rows: tuple[x509.ObjectIdentifier, str] | list[tuple[x509.ObjectIde
     return sign(x509.Name(rdns))
 
 
-def sign(subject: x509.Name) -> bytes:
-    now = datetime.now(UTC)
-    builder = x509.CertificateBuilder(ISSUER, subject, KEY.public_key(), 1, now, now + timedelta(days=1))
+def sign(subject: x509.Name, begins: datetime | None = None, ends: datetime | None = None) -> bytes:
+    begins = begins or datetime.now(UTC)
+    builder = x509.CertificateBuilder(ISSUER, subject, KEY.public_key(), 1, begins, ends or begins + timedelta(days=1))
     return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
 
 

@@ -19,6 +19,7 @@ def frame(payload: bytes) -> bytes:
 class ToyDialect:
     """Counts what was started, and how long it had waited; `gates` are what `wait NAME` waits for."""
 
+    of_peers = False
     farewell = b""
     first_bytes = None
     listener_name = "a toy listener"

@@ -10,18 +10,23 @@ INDENT = "    "  # in front of a traceback's lines: none can be taken for a line
 
 
 class Human(logging.Formatter):
-    """`12:30:01 warning  text`, and the traceback below it, indented, if there is one. All of it is printable."""
+    """`12:30:01 warning  text`, and the traceback below it, indented, if there is one. All of it is printable.
+
+    The text of a worker begins with `worker 2: `.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         time = self.formatTime(record, "%H:%M:%S")
-        lines = [f"{time} {record.levelname.lower():8} {printable(record.getMessage())}"]
+        worker = _name_worker(record)
+        who = f"{worker}: " if worker else ""
+        lines = [f"{time} {record.levelname.lower():8} {who}{printable(record.getMessage())}"]
         if record.exc_info:
             lines += [INDENT + printable(line) for line in self.formatException(record.exc_info).split("\n")]
         return "\n".join(lines)
 
 
 class JsonLines(logging.Formatter):
-    """One object per record: time (UTC), level, logger, message, and traceback if there is one."""
+    """One object per record: time (UTC), level, logger, message; process, if it is a worker's; traceback, if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -30,9 +35,17 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if worker := _name_worker(record):
+            line["process"] = worker
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return to_json(line)
+
+
+def _name_worker(record: logging.LogRecord) -> str:
+    """`worker 2`, as the parent of the workers has named the process; "" where there is one process only."""
+    name = record.processName or ""
+    return name if name.startswith("worker ") else ""
 
 
 def start_log(level: str) -> None:

@@ -16,7 +16,7 @@ from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.registration import make_registration
 from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
-from korvet_fast.cli.worker_options import choose_count, make_worker_options, worker_options
+from korvet_fast.cli.worker_options import make_worker_options, worker_options
 from korvet_fast.cli.workers import Companion, Parent
 from korvet_fast.core.broker import Broker
 from korvet_fast.endpoint import Endpoint
@@ -49,13 +49,10 @@ def command(options: BrokerOptions, workers: int | None, worker_ports: range | N
     Settings have Kafka's names. A flag wins over the environment, that over the file, that over the default.
     """
     start_log(options.settings.text("log.level"))
-    if workers == 1 and worker_ports is not None:
-        raise click.UsageError("--worker-ports is for --workers 2 and more")
-    count = choose_count() if workers is None else workers
-    if count == 1:
+    plans = make_worker_options(options, workers, worker_ports)
+    if len(plans) == 1:
         _serve(options)
         return
-    plans = make_worker_options(options, count, worker_ports)
     with family_lock(plans[0].place):
         sys.exit(Parent(plans, lambda worker, companion: _serve(worker.options, worker.number, companion)).run())
 

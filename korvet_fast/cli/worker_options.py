@@ -61,21 +61,29 @@ def worker_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-def make_worker_options(options: BrokerOptions, workers: int, ports: range | None) -> list[BrokerOptions]:
-    """The options of each worker. Raises `click.UsageError` where they cannot be workers."""
+def make_worker_options(options: BrokerOptions, workers: int | None, ports: range | None) -> list[BrokerOptions]:
+    """The options of each worker (`workers`: how many, None: auto), or of the one broker.
+
+    Raises `click.UsageError` where they cannot be workers.
+    """
+    if workers == 1 and ports is not None:
+        raise click.UsageError("--worker-ports is for --workers 2 and more")
+    count = choose_count() if workers is None else workers
+    if count == 1:
+        return [options]
     if not isinstance(options.place, Path):
         raise click.UsageError(
-            f"--workers {workers} is for files: over Redis, start {workers} brokers with the same --store instead"
+            f"--workers {count} is for files: over Redis, start {count} brokers with the same --store instead"
         )
     if options.settings.text("replication.peers"):
         raise click.UsageError(
-            f"--workers {workers} does not go with replication.peers: brokers that copy files have one process each"
+            f"--workers {count} does not go with replication.peers: brokers that copy files have one process each"
         )
-    needed = (workers - 1) * len(options.listeners)
+    needed = (count - 1) * len(options.listeners)
     if ports is not None and len(ports) < needed:
         raise click.UsageError(f"--worker-ports has {len(ports)} ports, and {needed} are needed")
     given = iter(ports) if ports is not None else None
-    made = [_make_one(options, number, given) for number in range(workers)]
+    made = [_make_one(options, number, given) for number in range(count)]
     _check_ports(made)
     return made
 

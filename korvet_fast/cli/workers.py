@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Final
 
 import click
@@ -97,7 +98,7 @@ class Worker:
         process = _processes.Process(target=run, args=(self,), name=f"worker {self.number}")
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # the parent's handlers are not the worker's
         try:
-            process.start()
+            _start(process)
             self.process = process
         except OSError as error:
             self._note_failure()
@@ -167,6 +168,8 @@ class Parent:
 
     def run(self) -> int:
         """Returns the exit code: 0 if all workers ended well."""
+        # Whoever started this program may have had it ignored: then nobody could be told how a worker ended.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with asked_to_end() as asked:
             try:
                 before = time.monotonic()
@@ -234,7 +237,7 @@ class Parent:
         try:
             self._serve(worker, Companion(worker.life, self._reading))
         except click.ClickException as error:
-            error.show()
+            log.error("%s", error.format_message())
             sys.exit(1)
 
 
@@ -267,6 +270,21 @@ class Companion:
         asyncio.get_running_loop().remove_reader(self._parent)
         log.error("the parent of the workers is gone: this worker ends")
         stop.set()
+
+
+def _start(process: multiprocessing.process.BaseProcess) -> None:
+    """Raises `OSError`, and leaves nothing open then: multiprocessing would leave its pipes."""
+    before = _list_descriptors()
+    try:
+        process.start()
+    except OSError:
+        for each in _list_descriptors() - before:
+            os.close(each)
+        raise
+
+
+def _list_descriptors() -> set[int]:
+    return {int(each.name) for each in Path("/proc/self/fd").iterdir() if each.is_symlink()}  # not the listing's own
 
 
 def _explain(code: int) -> str:

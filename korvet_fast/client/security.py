@@ -120,6 +120,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = {
     "https.ca.location": ("endpoint_authorities", _file),
     _PROVIDER: ("provider", _given),
 }
+_OFFERED: Final = tuple(name for name in _SETTINGS if name != _PROVIDER)  # that one is for programs only
 _OF_PASSWORDS: Final = ("user", "sasl_password")
 _OF_TOKENS: Final = (
     "endpoint",
@@ -147,7 +148,7 @@ def read_security(given: Mapping[str, Any]) -> Security:
     for written, value in given.items():
         name = _spell(written)
         if name not in _SETTINGS:
-            raise SettingError(f"{written} is not supported; these are: {', '.join(_SETTINGS)}")
+            raise SettingError(f"{written} is not supported; these are: {', '.join(_OFFERED)}")
         field, read = _SETTINGS[name]
         if field and field in named:
             raise SettingError(f"{written} and {named[field]} are the same setting; give one of them")
@@ -215,13 +216,13 @@ def _read_oauth(given: Mapping[str, Any]) -> OAuthLogin:
         if not callable(getattr(found["provider"], "token", found["provider"])):
             raise SettingError(
                 f"{_PROVIDER} cannot be used; it must be a function without arguments that gives a token, or an object "
-                "whose method token does"
+                "whose method token does: a program gives it to the producer"
             )
         return OAuthLogin(found["provider"])
     if not found.get("client_id") or not found.get("client_secret") or "endpoint" not in found:
         raise SettingError(
             f"sasl.mechanism={OAUTHBEARER} needs {_ENDPOINT} with sasl.oauthbearer.client.credentials.client.id and "
-            f"….client.secret (or clientId and clientSecret in {_JAAS}); or, in a program, {_PROVIDER}"
+            f"….client.secret (or clientId and clientSecret in {_JAAS}); or, in a program, the producer's {_PROVIDER}"
         )
     try:
         endpoint = read_https_url(found["endpoint"])

@@ -16,6 +16,7 @@ from korvet_fast.core.authentication.oauth_server import TokenVerifier
 from korvet_fast.core.authentication.users import Users
 from korvet_fast.core.background import BackgroundTasks
 from korvet_fast.core.broker_state import BrokerState
+from korvet_fast.core.certificate_end import CertificateEnd
 from korvet_fast.core.clock import Clock
 from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.cluster.identity import ClusterIdentity
@@ -67,6 +68,7 @@ class Broker:
 
     listeners: Sequence[Endpoint] = ()  # where it is listened, by number, from when clients are served
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
+    certificate_ends: Callable[[], Sequence[CertificateEnd]] | None = None  # of listeners with TLS
     audit: AuditLog | None = None  # from `open` on, if settings name a file
     tokens: TokenVerifier | None = None  # who judges tokens of OAUTHBEARER, from when clients are served
     state = BrokerState.STARTING

@@ -1,15 +1,23 @@
-"""The certificates of listeners with TLS: read from PEM files, and read again when the files change."""
+"""The certificates of listeners with TLS: read from PEM files, and read again when the files change.
 
+The log tells in time when they end.
+"""
+
+import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
 from typing import Final, NamedTuple
 
 from korvet_fast.config import Settings
+from korvet_fast.core.certificate_end import CertificateEnd
 from korvet_fast.errors import SettingError
 from korvet_fast.net.principal import PrincipalRules
+from korvet_fast.net.x509 import read_pem, read_period, read_subject
+from korvet_fast.printable import printable
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +26,7 @@ _TRUSTSTORE: Final = "ssl.truststore.location"
 _CLIENT_AUTH: Final = "ssl.client.auth"
 _RULES: Final = "ssl.principal.mapping.rules"
 _CHECKED: Final = 1.0  # seconds between two looks at the files, at least
+_DAILY: Final = 86_400.0  # seconds between two warnings of one end
 _VERIFY: Final[Mapping[str, ssl.VerifyMode]] = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -50,30 +59,54 @@ class Certificates:
         self._files = files
         self._checked = checked
         self._state = files.state()
-        self._context = _load(files)
+        self._context, self._ends = _load(files), _find_ends(files)
         self._next = monotonic() + checked
-
-    def of_peers(self) -> "Certificates":
-        """The same for brokers among themselves: a secret tells who they are, and no rule for clients has to fit."""
-        return Certificates(self._files._replace(rules="DEFAULT"), self._checked)
 
     def context(self) -> ssl.SSLContext:
         """The context for a connection that begins now: of the files as they are, or as they last could be used."""
-        now = monotonic()
-        if now >= self._next:
-            self._next = now + self._checked
-            if (state := self._files.state()) != self._state:
-                self._state = state  # files that cannot be used are read again when they change again
-                self._reload()
+        self._refresh()
         return self._context
 
-    def _reload(self) -> None:
+    def ends(self) -> Sequence[CertificateEnd]:
+        """When those end that new connections get to see, and those of the authorities that they are checked by."""
+        self._refresh()
+        return self._ends
+
+    async def watch(self, daily: float = _DAILY) -> None:
+        """Warn each day of those that end soon, until it is cancelled. Files that change are told of at once."""
+        self._warn()
+        while True:
+            await asyncio.sleep(daily)
+            if not self._refresh():
+                self._warn()
+
+    def _refresh(self) -> bool:
+        """Look at the files, if it is time; whether new ones are in use from now on."""
+        now = monotonic()
+        if now < self._next:
+            return False
+        self._next = now + self._checked
+        if (state := self._files.state()) == self._state:
+            return False
+        self._state = state  # files that cannot be used are read again when they change again
+        return self._reload()
+
+    def _reload(self) -> bool:
         try:
             self._context = _load(self._files)
         except SettingError as error:
             log.warning("certificates changed and cannot be used: %s. The former ones stay in use", error)
-        else:
-            log.info("new connections get the certificates that changed: %s", self._files.keystore)
+            return False
+        self._ends = _find_ends(self._files)
+        log.info("new connections get the certificates that changed: %s", self._files.keystore)
+        self._warn()
+        return True
+
+    def _warn(self) -> None:
+        now = datetime.now(UTC)
+        for end in self._ends:
+            if end.is_due(now):
+                log.warning("%s", end.describe(now))
 
 
 def find_files(settings: Settings) -> CertificateFiles:
@@ -112,6 +145,31 @@ def _load(files: CertificateFiles) -> ssl.SSLContext:
             raise SettingError(f"{_TRUSTSTORE}: {explain_file(files.truststore, error, expected)}") from None
     context.verify_mode = _VERIFY[files.client_auth]
     return context
+
+
+def find_ends(files: CertificateFiles) -> list[CertificateEnd]:
+    """When each certificate of files that OpenSSL could use ends. Raises `SettingError`."""
+    found = [(files.keystore, "clients refuse it")]
+    if files.truststore is not None:
+        found.append((files.truststore, "clients with certificates of it are refused"))
+    return [end for file, then in found for end in _read_ends(file, then)]
+
+
+def _read_ends(file: Path, then: str) -> Iterator[CertificateEnd]:
+    try:
+        for certificate in read_pem(file.read_text("latin-1")):
+            subject = printable(read_subject(certificate)) or "its certificate"
+            yield CertificateEnd(str(file), subject, *read_period(certificate), then)
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{file}: {error}") from None
+
+
+def _find_ends(files: CertificateFiles) -> list[CertificateEnd]:
+    try:
+        return find_ends(files)
+    except SettingError as error:  # OpenSSL takes what others do not
+        log.warning("when the certificates end cannot be told: %s", error)
+        return []
 
 
 def _refuse_password() -> str:

@@ -34,7 +34,7 @@ DETECTED = 16  # first bytes, by which another protocol is detected
 
 class Connection(asyncio.BufferedProtocol):
     """The asyncio protocol of one socket. `peer`: the address at the other end; `address`: its address in the quota;
-    `session`: the dialect's state of it.
+    `session`: the state that its `dialect` has of it.
 
     `encrypted`: a `TlsTransport` is between the two.
     """
@@ -49,7 +49,7 @@ class Connection(asyncio.BufferedProtocol):
         encrypted: bool = False,
     ) -> None:
         self.peer = peer
-        self._dialect = dialect
+        self.dialect = dialect
         self._pool = context.pool
         self._queue = context.queue
         self._limits = context.limits
@@ -98,9 +98,9 @@ class Connection(asyncio.BufferedProtocol):
         before, self._active = self._active, now
         if not self.greeted:
             read = self._window if self._rest is None else self._rest
-            foreign = _detect_protocol(self._first, read[:size], self._dialect)
+            foreign = _detect_protocol(self._first, read[:size], self.dialect)
             if foreign is not None:
-                self._transport.write(self._dialect.farewell)
+                self._transport.write(self.dialect.farewell)
                 return self.hang_up("foreign protocol", foreign)
         try:
             frames = self._take(size)

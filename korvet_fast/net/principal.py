@@ -1,7 +1,4 @@
-"""The name of a client by its certificate: the subject as Java writes it, and Kafka's rules that shorten it (KIP-371).
-
-Java: `X500Principal.getName()`, which is RFC 2253, but that UTF-16 is not taken for UTF-8. Kafka: `SslPrincipalMapper`.
-"""
+"""The name of a client by its certificate: Kafka's rules that shorten the subject (KIP-371, `SslPrincipalMapper`)."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,6 +6,7 @@ from typing import Final, NamedTuple
 
 from korvet_fast._native import match_names
 from korvet_fast.errors import CodecError, SettingError
+from korvet_fast.net.x509 import read_subject
 
 _SETTING: Final = "ssl.principal.mapping.rules"
 _LONGEST: Final = 4096  # characters of a subject
@@ -17,21 +15,6 @@ _RULE: Final = re.compile(
     r"\s*(?:,|$)"
 )
 _INSTEAD: Final = re.compile(r"\\(?P<literal>.)|\$(?P<number>\d+)|(?P<plain>[^\\])", re.DOTALL)
-
-# DER (X.690) and the names of attributes that RFC 2253 has.
-_SEQUENCE, _SET, _OID, _VERSION = 0x30, 0x31, 0x06, 0xA0
-_KEYWORDS: Final = {
-    "2.5.4.3": "CN",
-    "2.5.4.6": "C",
-    "2.5.4.7": "L",
-    "2.5.4.8": "ST",
-    "2.5.4.9": "STREET",
-    "2.5.4.10": "O",
-    "2.5.4.11": "OU",
-    "0.9.2342.19200300.100.1.1": "UID",
-    "0.9.2342.19200300.100.1.25": "DC",
-}
-_TEXTS: Final = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 28: "utf-32-be", 30: "utf-16-be"}
 
 
 class _Rule(NamedTuple):
@@ -104,69 +87,3 @@ def _read_instead(text: str, groups: int) -> Iterator[str | int]:
             yield int(found["number"])
         else:
             yield found[0]
-
-
-def read_subject(certificate: bytes) -> str:
-    """The subject of a certificate (DER) as RFC 2253 writes it. Raises `ValueError`."""
-    fields = _items(_only(_items(_only(_items(certificate), _SEQUENCE))[:1], _SEQUENCE))
-    if fields and fields[0][0] == _VERSION:
-        fields = fields[1:]
-    if len(fields) < 5:
-        raise ValueError("its certificate has no subject")
-    # Serial number, signature, issuer, validity, subject.
-    relative = [_items(value) for _, value in _items(_only(fields[4:5], _SEQUENCE))]
-    return ",".join("+".join(_write(value) for _, value in names) for names in reversed(relative))
-
-
-def _items(data: bytes) -> list[tuple[int, bytes]]:
-    """The tags and values of DER, one behind the other."""
-    found = []
-    while data:
-        size, begin = data[1] if len(data) > 1 else 0x80, 2
-        if size >= 0x80:
-            begin += size & 0x7F
-            if not 2 < begin <= 6 or begin > len(data):
-                raise ValueError("its certificate is no DER")
-            size = int.from_bytes(data[2:begin], "big")
-        if begin + size > len(data):
-            raise ValueError("its certificate is no DER")
-        found.append((data[0], data[begin : begin + size]))
-        data = data[begin + size :]
-    return found
-
-
-def _only(items: Sequence[tuple[int, bytes]], tag: int) -> bytes:
-    if len(items) != 1 or items[0][0] != tag:
-        raise ValueError("its certificate is no DER as X.509 has it")
-    return items[0][1]
-
-
-def _write(attribute: bytes) -> str:
-    """One name and its value. Java writes values as text of attributes only that RFC 2253 names."""
-    kind, value = _items(attribute)
-    name = _read_oid(_only([kind], _OID))
-    keyword, encoding = _KEYWORDS.get(name), _TEXTS.get(value[0])
-    if keyword is None or encoding is None:
-        return f"{keyword or name}=#{attribute[2 + len(kind[1]) :].hex()}"
-    return f"{keyword}={_escape(value[1].decode(encoding))}"
-
-
-def _read_oid(data: bytes) -> str:
-    numbers, number = [], 0
-    for byte in data:
-        number = number << 7 | byte & 0x7F
-        if byte < 0x80:
-            numbers.append(number)
-            number = 0
-    if not numbers:
-        raise ValueError("its certificate is no DER as X.509 has it")
-    first = min(numbers[0] // 40, 2)
-    return ".".join(map(str, (first, numbers[0] - 40 * first, *numbers[1:])))
-
-
-def _escape(text: str) -> str:
-    """As `sun.security.x509.AVA` does: RFC 2253 wants = escaped nowhere, and # only in front."""
-    escaped = re.sub(r'([,=+<>#;"\\])', r"\\\1", text)
-    before = len(escaped) - len(escaped.lstrip(" "))
-    inner = escaped.strip(" ")
-    return "\\ " * before + inner.replace("\0", "\\00") + "\\ " * (len(escaped) - before - len(inner))

@@ -96,6 +96,7 @@ async def serve_until(
     with BoundListeners(listeners) as bound:
         broker.listeners = bound.endpoints
         async with (
+            _watch_certificates(broker, certificates),
             _judge_tokens(broker),
             _serve_operators(broker, bound, certificates),
             _serve_peers(broker, bound, certificates),
@@ -107,6 +108,21 @@ async def serve_until(
                     await _serve(broker, bound, certificates, workers, ready, stop, registration)
             finally:
                 await broker.close()
+
+
+@asynccontextmanager
+async def _watch_certificates(broker: Broker, certificates: Certificates | None) -> AsyncIterator[None]:
+    """Have the log and the metrics tell meanwhile when they end, if there are any."""
+    if certificates is None:
+        yield
+        return
+    broker.certificate_ends = certificates.ends
+    watching = asyncio.ensure_future(certificates.watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
 
 
 @asynccontextmanager
@@ -135,8 +151,7 @@ async def _serve_peers(broker: Broker, bound: BoundListeners, certificates: Cert
     """Answer the brokers that keep copies, if any: while this one opens and closes too, as they wait for each other."""
     wanted, limits = read_limits(broker.settings)
     schemes = OF_PEERS if broker.replication is not None else ()
-    peers = certificates.of_peers() if certificates is not None and schemes else None
-    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits, peers):
+    async with _serve_beside(broker, bound, schemes, leave_room(wanted, _file_limit()), limits, certificates):
         yield
 
 

@@ -47,6 +47,7 @@ class Server:
         self._relieving = False
         self._context: ServerContext[Connection] = ServerContext(
             memoryview(bytearray(WINDOW)),
+            memoryview(bytearray(WINDOW)),
             self.pool,
             FairQueue(),
             limits,

@@ -16,6 +16,7 @@ from korvet_fast.core.fair_queue import Turns
 from korvet_fast.net.certificates import Certificates
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.pool import SMALL
+from korvet_fast.net.principal import PrincipalRules
 from korvet_fast.net.server_context import ServerContext
 from korvet_fast.printable import printable
 from korvet_fast.types import Buffer
@@ -26,8 +27,10 @@ _HANDSHAKE: Final = 0x16  # the first byte of every connection that begins with 
 _NO_TLS: Final = "this is a listener with TLS, and the first bytes are of a client without it"
 _TLS: Final = "TLS"  # in place of a request's name
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # to a listener that requires one
+_OF_BROKERS: Final = PrincipalRules("DEFAULT")  # a secret tells who they are, and no rule for clients has to fit
 _RECORD: Final = 16 * 1024  # bytes that a TLS record holds; more parts than one record are not worth joining
-_AT_ONCE: Final = SMALL  # bytes encrypted before they go to the socket: OpenSSL keeps a buffer as large as the largest
+_NOTHING: Final = memoryview(b"")
+_AT_ONCE: Final = SMALL  # bytes given to OpenSSL, and taken: it keeps a buffer as large as the largest was
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
@@ -38,17 +41,18 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def __init__(self, connection: Connection, certificates: Certificates, shared: ServerContext[Connection]) -> None:
         self._connection = connection
         self._account = connection.account
-        self._window = shared.window
+        self._ciphertext = shared.ciphertext
         self._pool = shared.pool
         self._turns = Turns(shared.queue, connection.account.address)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = certificates.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
-        self._principals = certificates.principals
+        self._principals = _OF_BROKERS if connection.dialect.of_peers else certificates.principals
         self._first = True  # nothing has been read yet
         self._established = self._closed = False
         self._over = self._ended = False  # the peer sends no more; the connection knows
         self._paused = self._decrypting = False  # the connection does not read; it is given bytes at this moment
         self._unsent = False  # the peer takes nothing, and what is encrypted stays
+        self._undelivered = _NOTHING  # bytes from the socket that OpenSSL has not got yet
         self._counted = 0  # bytes that the pool counts for what is encrypted
 
     # Called by asyncio
@@ -58,20 +62,26 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._connection.connection_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._window[:SMALL]
+        pool = self._pool
+        return self._ciphertext if self._established and pool.used <= pool.limit else self._ciphertext[:SMALL]
 
     def buffer_updated(self, size: int) -> None:
         if self._closed:
             return
         if self._first:
             self._first = False
-            if self._window[0] != _HANDSHAKE:
+            if self._ciphertext[0] != _HANDSHAKE:
                 self._connection.hang_up("foreign protocol", _NO_TLS)
                 return
-        self._incoming.write(self._window[:size])
         if self._established:
+            self._undelivered = self._ciphertext[:size]
             self._read_on()
+            if self._undelivered:  # the connection stopped reading, and other connections need the buffer
+                self._incoming.write(self._undelivered)
+                self._undelivered = _NOTHING
+                self._count()
         else:
+            self._incoming.write(self._ciphertext[:size])
             self._count()
             self._transport.pause_reading()  # a peer that sends on has to wait for its turn
             self._turns.put_off(self._shake_hands)
@@ -217,17 +227,22 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _fill(self, buffer: memoryview) -> int:
         """Decrypt into `buffer`, all of it if so much has come; returns the bytes."""
-        filled = 0
-        while filled < len(buffer) and (self._incoming.pending or self._tls.pending()):
+        filled, cut = 0, False  # the end of a record is not there yet
+        while filled < len(buffer):
+            if cut or not (self._incoming.pending or self._tls.pending()):
+                piece, self._undelivered = self._undelivered[:_AT_ONCE], self._undelivered[_AT_ONCE:]
+                if not self._incoming.write(piece):
+                    break
             try:
                 # With a buffer the answer is a number, which typeshed does not know.
                 size = cast(int, self._tls.read(len(buffer) - filled, cast(bytearray, buffer[filled:])))
             except ssl.SSLWantReadError:
-                break
+                cut = True
+                continue
             if not size:
                 self._over = True
                 break
-            filled += size
+            cut, filled = False, filled + size
         return filled
 
     def _end(self) -> None:

@@ -101,9 +101,13 @@ class FirstBytes(NamedTuple):
 class Dialect(Protocol):
     """One wire protocol behind one listener, serving any number of connections.
 
-    `farewell`: bytes for a client of a foreign protocol, before its connection is closed. `first_bytes`: those of this
-    dialect's clients; None if they tell nothing. `listener_name`: the words for its listener in the log.
+    `of_peers`: its clients are other brokers, and a secret tells who they are. `farewell`: bytes for a client of a
+    foreign protocol, before its connection is closed. `first_bytes`: those of this dialect's clients; None if they tell
+    nothing. `listener_name`: the words for its listener in the log.
     """
+
+    @property
+    def of_peers(self) -> bool: ...
 
     @property
     def farewell(self) -> bytes: ...

@@ -10,7 +10,8 @@ from cryptography import x509
 from broker_process import BrokerProcess
 from compat.java_tools import CONSUMER, PRODUCER, SOURCES, Tools, java
 from korvet_fast.cli import root
-from korvet_fast.net.principal import PrincipalRules, read_subject
+from korvet_fast.net.principal import PrincipalRules
+from korvet_fast.net.x509 import read_subject
 from redis_server import free_port
 from subjects import SUBJECTS, certify
 

@@ -6,7 +6,7 @@ Their numbers are those of docs/reliability.md. A test that several faults share
 from typing import NamedTuple
 
 FILES, REDIS, SENTINEL, CLUSTER = "files", "Redis", "Redis with Sentinel", "Redis Cluster"
-REPLICAS, TEXT, LEGACY = "replicated files", "lines of text", "Kafka 0.7"
+REPLICAS, WORKERS, TEXT, LEGACY = "replicated files", "files of several workers", "lines of text", "Kafka 0.7"
 
 _HERE = "tests/faults"
 _REDIS = "tests/faults/redis"
@@ -27,6 +27,7 @@ _SILENT = f"{_HERE}/test_silent_peers.py"
 _BROKERS = f"{_REDIS}/test_brokers.py"
 _MEMBERS = "tests/compat/test_consumer_protocol.py"
 _PRODUCERS = "tests/unit/core/partition/test_producer_state.py"
+_WORKERS = f"{_HERE}/test_workers.py"
 
 
 class Fault(NamedTuple):
@@ -52,11 +53,25 @@ PROCESSES: dict[str, Fault] = {
             ),
             REDIS: (f"{_BROKERS}::test_killed_brokers_are_replaced",),
             REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_demo_cluster.py"),
+            WORKERS: (
+                f"{_WORKERS}::test_killed_workers_are_replaced",
+                f"{_WORKERS}::test_a_killed_parent_takes_its_workers_along",
+                f"{_WORKERS}::test_kills_of_workers_and_of_their_parent_cost_a_group_nothing",
+            ),
             TEXT: (f"{_HERE}/test_producer_doors.py::test_text_says_delivered_only_of_what_is_there",),
             LEGACY: (f"{_HERE}/test_legacy_kill.py",),
         },
     ),
-    "F02": Fault("SIGTERM of the broker at work", {FILES: (_STOP,)}),
+    "F02": Fault(
+        "SIGTERM of the broker at work",
+        {
+            FILES: (_STOP,),
+            WORKERS: (
+                f"{_WORKERS}::test_a_stop_and_a_start_in_good_order",
+                f"{_WORKERS}::test_a_signal_to_each_process_ends_them_as_well",
+            ),
+        },
+    ),
     "F03": Fault(
         "kill -9 of Redis, appendfsync always",
         {
@@ -96,6 +111,7 @@ PROCESSES: dict[str, Fault] = {
         {
             FILES: (f"{_HERE}/test_full_disk.py", f"{_GROUPS}/test_text_files_trouble.py"),
             REDIS: (f"{_ROOM}::test_a_full_disk_that_ends_the_server",),
+            WORKERS: (f"{_WORKERS}::test_a_worker_killed_on_a_full_disk_is_back_when_there_is_room",),
         },
     ),
     "F09": Fault(
@@ -133,6 +149,7 @@ PROCESSES: dict[str, Fault] = {
                 f"{_GROUPS}/test_two_coordinators.py",
             ),
             REPLICAS: (_ROUNDS,),
+            WORKERS: (f"{_WORKERS}::test_a_worker_that_stands_still_is_killed",),
         },
     ),
     "F13": Fault(

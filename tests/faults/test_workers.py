@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from compat.group_scene import play
+from faults.full_disk import fill, make_room
 from faults.redis.load import Load, create_topic
 from faults.workers import WITHIN, Workers
 from member_history import check_members
@@ -109,6 +110,29 @@ def test_a_worker_that_stands_still_is_killed(workers: Workers) -> None:
     assert load.check(workers.port) == set()
     killed = sum("gave no sign of life" in line for line in workers.log)
     assert killed == sum("has ended (SIGKILL)" in line for line in workers.log) >= 2
+
+
+@pytest.mark.parametrize("worker", [1, 2])
+def test_a_worker_killed_on_a_full_disk_is_back_when_there_is_room(small_disk: Path, worker: int) -> None:
+    """Who takes over from it cannot be noted before; the other one goes on, whichever has the registry."""
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(1_500_000))
+    with Workers(small_disk / "data", 2, *QUICK) as workers:
+        create_topic(workers.bootstrap, "load", PARTITIONS)
+        workers.wait_for_leaders("load", 1, 2)
+        load = Load(workers.addresses, partitions=PARTITIONS)
+        with load.running():
+            load.wait_for(100)
+            fill(filler)
+            workers.wait_for_line("this broker cannot renew its registration")  # no heartbeat has room any more
+            workers.signal_worker(worker)
+            workers.wait_for_line(f"worker {worker} has ended (exit code 1): it starts again")
+            make_room(filler)
+            workers.wait_for_leaders("load", 1, 2)
+            load.wait_for(100)
+        assert load.check(workers.port) == set()
+        assert workers.stop() == 0
+    assert "Traceback" not in "".join(workers.log)
 
 
 def test_a_stop_and_a_start_in_good_order(workers: Workers) -> None:

@@ -71,6 +71,13 @@ class Workers(BrokerProcess):
         """Send one worker a signal."""
         os.kill(self.pid_of(worker), number)
 
+    def wait_for_line(self, text: str) -> None:
+        """Until one of them, or the parent, has said this."""
+        deadline = time.monotonic() + WITHIN
+        while not any(text in line for line in list(self.log)):
+            assert time.monotonic() < deadline, "".join(self.log[-30:])
+            time.sleep(0.02)
+
     def wait_for_leaders(self, topic: str, *workers: int) -> None:
         """Until just these workers lead the topic's partitions, as each of them tells."""
         expected = {self.ports[worker - 1] for worker in workers}

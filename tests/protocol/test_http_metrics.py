@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from batches import make_batch
 from broker_process import BrokerProcess
 from kafka_server import API_VERSIONS, DELETE_RECORDS, RawClient
+from korvet_fast.cli.authority import open_authority
 from korvet_fast.wire.http.metrics_table import METRICS, Kind
 from metric_rows import Key, key, read_rows, scrape
 from redis_server import RedisServer, free_port
@@ -25,6 +27,7 @@ DASHBOARD = ROOT / "docs" / "grafana-korvet-fast.json"
 WITHIN = 120.0  # seconds: a busy machine may take long
 WAIT = 0.01  # seconds of the broker's work that a client may wait for a scrape
 ATTEMPTS = 5
+DAY = 86_400.0  # seconds
 MANY = 3000  # requests sent at once: far more than are begun in a millisecond
 MEMORY = 96 << 20  # bytes that scrapes of 20,000 partitions may take: text, and the parts it is made of
 
@@ -175,6 +178,26 @@ def check_for_prometheus(text: str) -> None:
     promtool = require("promtool")
     done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, timeout=WITHIN)
     assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_when_certificates_end_is_told_of_new_files_too(tmp_path: Path) -> None:
+    port, authority = int(free_port()), open_authority(tmp_path)
+    keystore = authority.issue_server(("127.0.0.1",), 90)
+    arguments = ("--listen", f"http://127.0.0.1:{port}", "--listen", f"kafka+tls://127.0.0.1:{free_port()}")
+    own = key("korvet_certificate_not_after_timestamp_seconds", file=str(keystore), subject="CN=127.0.0.1")
+    with BrokerProcess(tmp_path / "data", f"ssl.keystore.location={keystore}", arguments=arguments) as process:
+        text = scrape(port)
+        check_for_prometheus(text)
+        before = after = read_rows(text)[own]
+        authority.issue_server(("127.0.0.1",), 10)
+        deadline = time.monotonic() + WITHIN
+        while after == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+            after = read_rows(scrape(port))[own]
+    assert round((before - after) / DAY) == 80
+    (said,) = [line for line in process.log if "put a new one there" in line]
+    assert f"{keystore}: CN=127.0.0.1 ends on " in said
 
 
 def test_the_dashboard_asks_for_nothing_that_is_not_served() -> None:

@@ -1,6 +1,7 @@
 """`korvet-fast doctor`: checks the store and the addresses of a broker, and says in plain words what it found."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,6 +14,7 @@ from korvet_fast.cli.doctor.peers import examine_peers
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
 from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
+from korvet_fast.cli.worker_options import make_worker_options, worker_options
 from korvet_fast.printable import printable
 from korvet_fast.store.embedded.registry import read_keys
 from korvet_fast.wire.dialects import TLS
@@ -23,8 +25,9 @@ COLOURS = {Verdict.GOOD: "green", Verdict.WARN: "yellow", Verdict.BAD: "red"}
 
 
 @click.command()
+@worker_options
 @broker_options
-def command(options: BrokerOptions) -> None:
+def command(options: BrokerOptions, workers: int | None, worker_ports: range | None) -> None:
     """Check the store and the addresses that `serve` would use with the same options.
 
     Changes nothing. Exit code 1 if a broker could not run or could not keep its promises there.
@@ -33,12 +36,14 @@ def command(options: BrokerOptions) -> None:
     Examples:
       korvet-fast doctor
       korvet-fast doctor --store file:/var/lib/korvet --listen kafka://0.0.0.0:9092 --advertise kafka://10.1.2.3:9092
+      korvet-fast doctor --workers auto
       korvet-fast doctor --store redis://localhost:6379
     """
+    plans = make_worker_options(options, workers, worker_ports)
     exposures = list(find_exposures(options))
     findings, promised, cluster_id = _examine_place(options)
     findings += examine_peers(options.settings, options.listeners)
-    findings += asyncio.run(_examine_addresses(options, cluster_id))
+    findings += asyncio.run(_examine_addresses(plans, cluster_id))
     if any(listener.scheme.endswith(TLS) for listener in options.listeners):
         from korvet_fast.cli.doctor.certificates import examine_certificates  # cryptography takes long to import
 
@@ -79,11 +84,13 @@ def _examine_place(options: BrokerOptions) -> tuple[list[Finding], list[str], st
     return [*answer.findings, *judge_topics(answer.topics, policy)], answer.promise, answer.cluster_id
 
 
-async def _examine_addresses(options: BrokerOptions, cluster_id: str | None) -> list[Finding]:
-    findings = []
-    for listener, told in zip(options.listeners, options.advertised, strict=True):
-        findings += await examine_address(listener, told, cluster_id)
-    return findings
+async def _examine_addresses(plans: Sequence[BrokerOptions], cluster_id: str | None) -> list[Finding]:
+    """Of each worker. What several of them tell, as they are brokers of one cluster, is told once."""
+    findings: dict[Finding, None] = {}
+    for plan in plans:
+        for listener, told in zip(plan.listeners, plan.advertised, strict=True):
+            findings.update(dict.fromkeys(await examine_address(listener, told, cluster_id)))
+    return list(findings)
 
 
 def promise(durability: str, *, kept: bool, peers: bool = False) -> list[str]:

@@ -2,10 +2,11 @@
 
 import ssl
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from ipaddress import ip_address
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
-from typing import Final
 
 from cryptography import x509
 
@@ -14,13 +15,12 @@ from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
 from korvet_fast.cli.replication import secure_peers
 from korvet_fast.client.tls import make_context
 from korvet_fast.config import Settings
+from korvet_fast.core.certificate_end import CertificateEnd
 from korvet_fast.core.replication.static_peers import StaticPeers, read_static_peers
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
-from korvet_fast.net.certificates import Certificates, find_files
+from korvet_fast.net.certificates import Certificates, find_ends, find_files
 from korvet_fast.wire.dialects import OF_PEERS, TLS
-
-_SOON: Final = timedelta(days=30)
 
 
 def examine_certificates(
@@ -34,15 +34,14 @@ def examine_certificates(
     try:
         files = find_files(settings)
         context = Certificates(files).context()
-        own = _read(files.keystore)[0]
-        authorities = [] if files.truststore is None else _read(files.truststore)
-    except SettingError as error:
+        ends = find_ends(files)
+        own = x509.load_pem_x509_certificate(files.keystore.read_bytes())
+    except (OSError, SettingError, ValueError) as error:
         return [bad("tls", str(error))]
     now = datetime.now(UTC)
-    findings = [_judge_end(files.keystore, own, now)]
-    if files.truststore is not None:
-        first = min(authorities, key=lambda each: each.not_valid_after_utc)
-        findings.append(_judge_end(files.truststore, first, now))
+    # Of each file the one that ends first stands for all.
+    firsts = (min(group, key=attrgetter("ends")) for _, group in groupby(ends, attrgetter("file")))
+    findings = [_judge_end(end, now) for end in firsts]
     if len(told) < len(secure) and (static := _find_peers(settings)) is not None:
         findings.append(_judge_peers(files.keystore, context, static, settings))
     return [*findings, *(_judge_hosts(files.keystore, own, told) if told else ())]
@@ -57,25 +56,9 @@ def _find_peers(settings: Settings) -> StaticPeers | None:
     return static if static is not None and static.tls else None
 
 
-def _read(file: Path) -> list[x509.Certificate]:
-    """The certificates of a file that OpenSSL could use. Raises `SettingError`."""
-    try:
-        return x509.load_pem_x509_certificates(file.read_bytes())
-    except (OSError, ValueError) as error:
-        raise SettingError(f"{file}: {error}") from None
-
-
-def _judge_end(file: Path, certificate: x509.Certificate, now: datetime) -> Finding:
-    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    name = certificate.subject.rfc4514_string() or "its certificate"
-    if now < begins:
-        return bad("tls", f"{file}: {name} is valid from {begins:%Y-%m-%d %H:%M} UTC on: look at this machine's clock")
-    if now >= ends:
-        return bad("tls", f"{file}: {name} ended on {ends:%Y-%m-%d}, and clients refuse it: put a new one there")
-    left = f"{file}: {name} ends on {ends:%Y-%m-%d}, in {(ends - now).days} days"
-    if ends - now < _SOON:
-        return warn("tls", f"{left}: put a new one there, which a running broker reads by itself")
-    return good("tls", left)
+def _judge_end(end: CertificateEnd, now: datetime) -> Finding:
+    judge = bad if not end.is_good(now) else warn if end.is_due(now) else good
+    return judge("tls", end.describe(now))
 
 
 def _judge_peers(keystore: Path, context: ssl.SSLContext, static: StaticPeers, settings: Settings) -> Finding:

@@ -32,7 +32,7 @@ async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id:
     findings = [good("listen", f"{listener} is free")]
     loopback = ("127.", "::1", "localhost")
     if listener.host.startswith(loopback):
-        findings.append(good("listen", "only programs on this machine can connect there"))
+        findings.append(good("listen", f"only programs on this machine can connect to {listener.host}"))
     if told is not None:
         if told.host.startswith(loopback) and not listener.host.startswith(loopback):
             findings.append(warn("advertise", f"{told} leads a client on another machine to that machine itself"))

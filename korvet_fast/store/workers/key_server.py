@@ -41,13 +41,19 @@ class KeyServer:
         self._changes: Counter[str] = Counter()
 
     async def open(self) -> None:
-        """Listen. Raises `OSError`."""
+        """Listen. Raises `StoreError` where the socket cannot be made, and `OSError`."""
         with reachable(self._directory) as path:
             path.unlink(missing_ok=True)  # of a worker that is gone: who has the registry is alone with it
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
             try:
                 listening.bind(str(path))
                 self._server = await asyncio.start_unix_server(self._accept, sock=listening)
+            except OSError as error:
+                listening.close()
+                raise StoreError(
+                    f"{self._directory / SOCKET}, the Unix socket by which workers talk, cannot be made: "
+                    f"{error.strerror}; a file system without such sockets is for --workers 1"
+                ) from error
             except BaseException:
                 listening.close()
                 raise

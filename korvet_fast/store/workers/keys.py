@@ -95,6 +95,8 @@ class WorkerKeys:
                     await self._attend()
             except (OSError, StoreError) as error:
                 self._complain(error.detail if isinstance(error, StoreError) else str(error))
+            except Exception as error:  # noqa: BLE001  a bug of ours must not leave this worker without keys
+                self._complain(repr(error), error)
             pause = min(_LONGEST, 2 * pause) if self._complaint else _PAUSE
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -111,11 +113,11 @@ class WorkerKeys:
             try:
                 await _wait_for_either(self._closing, registry.broken)
                 if registry.broken.is_set():
-                    server.abort()
                     _logger.error("worker %d gives the registry up: it is read from the disk again", self._number)
                 else:
                     await server.close()
             finally:
+                server.abort()
                 self._server = None
                 self._changed.clear()
 
@@ -164,9 +166,9 @@ class WorkerKeys:
         if timer is not None:
             timer.cancel()
 
-    def _complain(self, why: str) -> None:
+    def _complain(self, why: str, bug: Exception | None = None) -> None:
         if why != self._complaint:
-            _logger.error("the registry: %s", why)
+            _logger.error("the registry: %s", why, exc_info=bug)
             self._complaint = why
             self._changed.set()
 

@@ -59,6 +59,7 @@ def collect_broker(broker: Broker, out: Exposition) -> None:
         out.add(metrics.CONNECTIONS, connections)
         out.add(metrics.MEMORY_USED, memory)
         out.add(metrics.MEMORY_AVAILABLE, max(0, limit - memory))
+    _collect_certificates(broker, out)
     out.add(metrics.LOSSES, len(broker.losses))
     replication, controller = broker.replication, broker.cluster.controller
     leader = replication.describe_quorum().leader if replication is not None else controller
@@ -76,6 +77,16 @@ def _collect_store(broker: Broker, out: Exposition) -> None:
     for metric, spent in rows:
         if spent is not None:
             out.add_summary(metric, spent.count, spent.seconds * _MS)
+
+
+def _collect_certificates(broker: Broker, out: Exposition) -> None:
+    """Of several with one subject in a file, the first to end: a new one may stand beside the old one."""
+    ends: dict[tuple[str, str], int] = {}
+    for one in broker.certificate_ends() if broker.certificate_ends is not None else ():
+        labels, at = (one.file, one.subject), int(one.ends.timestamp())
+        ends[labels] = min(ends.get(labels, at), at)
+    for labels, at in ends.items():
+        out.add(metrics.CERTIFICATE_END, at, *labels)
 
 
 async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Exposition, pace: Pace) -> int:

@@ -134,6 +134,12 @@ MEMORY_AVAILABLE = _gauge(
     "kafka.network:type=SocketServer,name=MemoryPoolAvailable",
 )
 CONNECTIONS = _gauge("korvet_connections", (), "Open connections of clients.")
+CERTIFICATE_END = _gauge(
+    "korvet_certificate_not_after_timestamp_seconds",
+    ("file", "subject"),
+    "When a certificate ends, in seconds since 1970: of those that listeners with TLS show, and of the authorities in"
+    " ssl.truststore.location.",
+)
 LEADERS = _gauge(
     "kafka_server_replicamanager_leadercount",
     (),
@@ -243,6 +249,7 @@ METRICS: Final = (
     MEMORY_USED,
     MEMORY_AVAILABLE,
     CONNECTIONS,
+    CERTIFICATE_END,
     LEADERS,
     PARTITIONS,
     UNDER_REPLICATED,

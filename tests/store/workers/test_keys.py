@@ -1,7 +1,9 @@
 """The keys of several workers: one has the registry, and when it ends another has it with all that was answered."""
 
 import asyncio
+import errno
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -240,3 +242,44 @@ async def test_a_registry_that_cannot_be_opened_is_tried_ever_more_rarely(
     locks.close()
     assert times[4] - times[3] >= 0.15
     assert caplog.messages.count("the registry: no disk") == 2
+
+
+async def test_an_error_of_ours_leaves_no_worker_without_keys(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told with its traceback, and the registry tried again as after any other error."""
+    (directory / "@workers").mkdir()
+    attempts: list[None] = []
+
+    @asynccontextmanager
+    async def open_registry() -> AsyncIterator[Registry]:
+        attempts.append(None)
+        registry = create_autospec(Registry, instance=True)
+        registry.broken = asyncio.Event()
+        if len(attempts) == 1:
+            raise ZeroDivisionError
+        yield registry
+
+    async def give_up(_: str) -> None:
+        raise AssertionError
+
+    locks = ByteLocks(directory / "@workers" / "lock")
+    keys = WorkerKeys(directory / "@workers", 1, locks, open_registry, give_up)
+    async with asyncio.timeout(60):
+        while len(attempts) < 2:
+            await asyncio.sleep(0.01)
+    await keys.close()
+    locks.close()
+    assert caplog.messages[0] == "the registry: ZeroDivisionError()"
+    assert caplog.records[0].exc_info is not None
+
+
+async def test_a_file_system_without_sockets_is_told(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    why = "cannot be made: Operation not supported; a file system without such sockets is for --workers 1"
+    store = WorkerStore(directory, 1)
+    with pytest.raises(StoreError, match=f"@workers/registry, the Unix socket by which workers talk, {why}"):
+        await store.open()

@@ -138,6 +138,14 @@ def test_log_lines() -> None:
     assert "ValueError: boom" in json.loads(JsonLines().format(record))["traceback"]
 
 
+def test_log_lines_of_a_worker_name_it() -> None:
+    """All workers write to one standard error."""
+    record = logging.LogRecord("korvet_fast", logging.ERROR, "", 0, "it ends", (), None)
+    record.processName = "worker 2"
+    assert Human().format(record).endswith(" error    worker 2: it ends")
+    assert json.loads(JsonLines().format(record))["process"] == "worker 2"
+
+
 def test_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
     store = ["--store", f"file:{tmp_path / 'data'}", "--listen", "kafka://127.0.0.1:0"]
     for arguments, why in (
@@ -155,8 +163,9 @@ def test_workers_say_what_they_cannot_do(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         code, complaint = refuse(*store, "--workers", "2", "--worker-ports", str(port))
         assert code == 1
-        assert f"cannot listen on 127.0.0.1:{port}" in complaint
-        assert "It is worker 2's: other ports are chosen with --worker-ports FIRST-LAST" in complaint
+        (line,) = [line for line in complaint.splitlines() if f"cannot listen on 127.0.0.1:{port}" in line]
+        assert json.loads(line)["process"] == "worker 2"
+        assert "It is worker 2's: other ports are chosen with --worker-ports FIRST-LAST" in line
     (tmp_path / "data" / "groups.json").write_text('{"g": {}}')
     code, complaint = refuse(*store, "--workers", "2")
     assert code == 1

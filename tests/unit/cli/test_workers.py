@@ -109,10 +109,16 @@ def test_a_worker_that_the_system_has_no_room_for_is_tried_again(
     monkeypatch.setattr(os, "fork", refuse)
     worker, _ = make_worker()
     worker.process = None
+    before = list_descriptors()
     worker.start(lambda _: None)
     assert worker.process is None
+    assert list_descriptors() <= before, "a parent that tries for hours would have none left"
     assert worker.due > time.monotonic()
     assert "worker 1 cannot be started (Resource temporarily unavailable): tried again in" in caplog.text
+
+
+def list_descriptors() -> set[str]:
+    return {each.name for each in Path("/proc/self/fd").iterdir()}
 
 
 def make_parent(count: int, serve: Callable[[Worker, Companion], None]) -> Parent:
@@ -120,17 +126,35 @@ def make_parent(count: int, serve: Callable[[Worker, Companion], None]) -> Paren
     return Parent([plan] * count, serve)
 
 
-def test_a_signal_without_a_name_is_told_by_its_number(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+def make_short_lived(place: Path, number: int) -> Callable[[Worker, Companion], None]:
+    """A worker that ends by this signal in its first life, and has its parent end all in its second."""
+
     def serve(_: Worker, __: Companion) -> None:
         try:
-            (tmp_path / "first life").touch(exist_ok=False)
+            (place / "first life").touch(exist_ok=False)
         except FileExistsError:
             os.kill(os.getppid(), signal.SIGTERM)
         else:
-            os.kill(os.getpid(), 36)
+            os.kill(os.getpid(), number)
 
-    assert make_parent(1, serve).run() == 0
+    return serve
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    assert make_parent(1, make_short_lived(tmp_path, 36)).run() == 0
     assert "worker 1 has ended (signal 36): it starts again in" in caplog.text
+
+
+def test_a_parent_whose_starter_ignores_ended_children_sees_its_own_end(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """SIGCHLD stays ignored in what such a program starts: a worker that died would be waited for, for ever."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert make_parent(1, make_short_lived(tmp_path, signal.SIGKILL)).run() == 0
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert "worker 1 has ended (SIGKILL): it starts again in" in caplog.text
 
 
 def test_a_worker_that_cannot_start_again_does_not_end_the_others(

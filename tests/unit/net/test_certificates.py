@@ -1,6 +1,9 @@
-"""Certificates from PEM files: what is said of those that cannot be used, and files that change."""
+"""Certificates from PEM files: what is said of those that cannot be used, or end soon, and files that change."""
 
+import asyncio
 import logging
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from korvet_fast.cli.authority import open_authority
 from korvet_fast.config import read_settings
 from korvet_fast.errors import SettingError
+from korvet_fast.net import certificates as module
 from korvet_fast.net.certificates import CertificateFiles, Certificates, find_files
+from korvet_fast.net.x509 import read_pem
 from tls_world import Authority
 
 
@@ -97,3 +103,102 @@ def test_files_are_looked_at_once_in_a_while(tmp_path: Path) -> None:
     first = certificates.context()
     authority.issue()
     assert certificates.context() is first
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def make(place: Path, days: int) -> CertificateFiles:
+    """A broker's files: its certificate ends after so many days, its authority's in ten years."""
+    made = open_authority(place).issue_server(("broker.test",), days)
+    return CertificateFiles(made, place / "ca.pem", "required")
+
+
+def test_of_every_certificate_in_the_files_it_is_known_when_it_ends(tmp_path: Path) -> None:
+    files = make(tmp_path, 90)
+    ends = Certificates(files).ends()
+    authority = "CN=Korvet Fast private authority"
+    assert [(Path(end.file).name, end.subject) for end in ends] == [
+        ("server.pem", "CN=broker.test"),
+        ("server.pem", authority),
+        ("ca.pem", authority),
+    ]
+    assert [(end.ends - datetime.now(UTC)).days for end in ends] == [89, 3649, 3649]
+
+
+def test_the_log_tells_at_the_start_each_day_and_of_new_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    files = make(tmp_path, 10)
+
+    async def until(lines: int) -> None:
+        while len(warned(caplog)) < lines:
+            await asyncio.sleep(0.001)
+
+    async def scenario() -> None:
+        certificates = Certificates(files, 0.0)
+        assert warned(caplog) == []  # it is made by doctor, too, which has no log
+        watching = asyncio.ensure_future(certificates.watch(daily=0.01))
+        await until(3)
+        watching.cancel()
+        make(tmp_path, 9)
+        certificates.context()
+        make(tmp_path, 90)
+        certificates.context()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+    first, *others = warned(caplog)
+    assert first.startswith(f"{tmp_path / 'server.pem'}: CN=broker.test ends on ")
+    assert first.endswith(", in 9 days: put a new one there, which a running broker reads by itself")
+    assert others[:-1] == [first] * (len(others) - 1)
+    assert ", in 8 days: " in others[-1]
+
+
+def test_of_files_that_changed_since_yesterday_the_log_tells_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where no connection has come meanwhile."""
+    certificates = Certificates(make(tmp_path, 90), 0.0)
+
+    async def scenario() -> None:
+        watching = asyncio.ensure_future(certificates.watch(daily=0.0))
+        await asyncio.sleep(0.01)
+        assert warned(caplog) == []
+        make(tmp_path, 10)
+        while not warned(caplog):
+            await asyncio.sleep(0)
+        watching.cancel()
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+    assert len(warned(caplog)) == 1
+
+
+def test_an_authority_that_has_ended_is_said_to_have(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) + timedelta(days=3651)
+
+    certificates = Certificates(make(tmp_path, 90), 0.0)
+    monkeypatch.setattr(module, "datetime", Clock)
+    make(tmp_path, 91)
+    certificates.context()
+    own, *_, authority = warned(caplog)
+    assert own.endswith(", and clients refuse it: put a new one there")
+    assert authority.startswith(f"{tmp_path / 'ca.pem'}: CN=Korvet Fast private authority ended on ")
+    assert authority.endswith(", and clients with certificates of it are refused: put a new one there")
+
+
+def test_a_file_that_only_openssl_can_read_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Behind the certificate stands for what it is trusted."""
+    files = make(tmp_path, 90)
+    key, _, chain = files.keystore.read_text().partition("-----BEGIN CERTIFICATE-----")
+    (own, *_) = read_pem(f"-----BEGIN CERTIFICATE-----{chain}")
+    trusted = b64encode(own + b"\x30\x00").decode()
+    files.keystore.write_text(
+        f"{key}-----BEGIN TRUSTED CERTIFICATE-----\n{trusted}\n-----END TRUSTED CERTIFICATE-----\n"
+    )
+    assert Certificates(files).ends() == []
+    (said,) = warned(caplog)
+    assert said.startswith(f"when the certificates end cannot be told: {files.keystore}: ")

@@ -154,6 +154,20 @@ def test_clients_are_named_by_their_certificates(authority: Authority, caplog: p
     assert "closed the connection of 127.0.0.1: no rule of ssl.principal.mapping.rules fits CN=bob," in caplog.text
 
 
+def test_brokers_are_named_by_their_subjects_whatever_the_rules_are(authority: Authority) -> None:
+    dialect = ToyDialect()
+    dialect.of_peers = True
+
+    async def scenario() -> None:
+        certificates = authority.certificates("required", rules="RULE:^CN=ann,.*$/Ann/")
+        async with scene(dialect=dialect, certificates=certificates) as here:
+            bob = await here.connect(authority.client(authority.issue("bob", "client.test")))
+            assert await bob.ask(b"echo me") == b"echo me"
+            assert dialect.sessions[-1].principal.startswith("User:CN=bob,")
+
+    run(scenario)
+
+
 def test_a_certificate_that_changes_drops_no_connection(authority: Authority) -> None:
     async def scenario() -> None:
         async with scene(certificates=authority.certificates()) as here:
@@ -220,6 +234,35 @@ def test_memory_of_a_peer_that_takes_nothing_is_counted(authority: Authority, mo
                 assert not any(await peer.receive(20_000_000))
             await here.until(lambda: here.server.pool.used == 0)
             peer.writer.close()
+
+    run(scenario)
+
+
+def test_what_comes_while_requests_are_not_read_is_kept_for_later(authority: Authority) -> None:
+    """More than a read of the socket has, in requests that make the connection stop reading again and again."""
+
+    async def scenario() -> None:
+        async with scene(certificates=authority.certificates()) as here:
+            one = await open_tls_peer(here.tls_address, authority.client())
+            other = await open_tls_peer(here.tls_address, authority.client())
+            for peer in (one, other):
+                await peer.shake_hands()
+            parts = [b"%d" % number + random.randbytes(300_000) for number in range(80)]
+            digests = [sha256(part).digest() for part in parts]
+            one.send(frame(b"wait gate"))
+            for part in parts:
+                one.send(frame(b"digest " + part))
+                other.send(frame(b"digest " + part))
+            for digest in digests:
+                assert await other.receive(4 + len(digest)) == frame(digest)
+            assert len(here.dialect.started) < 2 * len(parts)  # the rest of the one is not read
+            here.dialect.gate(b"gate").set_result(None)
+            assert await one.receive(13) == frame(b"wait gate")
+            for digest in digests:
+                assert await one.receive(4 + len(digest)) == frame(digest)
+            await here.until(lambda: here.server.pool.used == 0)
+            one.writer.close()
+            other.writer.close()
 
     run(scenario)
 

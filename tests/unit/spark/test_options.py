@@ -110,6 +110,13 @@ def test_what_is_refused(use: Use, given: dict[str, str], words: str) -> None:
         parse({**BASE, **given}, use)
 
 
+def test_a_function_that_gives_tokens_is_not_offered() -> None:
+    with pytest.raises(SettingError) as caught:
+        parse({**BASE, "kafka.sasl.kerberos.service.name": "kafka"}, Use.READ)
+    assert "sasl.oauthbearer.token.endpoint.url" in str(caught.value)
+    assert "sasl.oauth.token.provider" not in str(caught.value)
+
+
 def test_how_brokers_are_connected_to_is_kept_as_given_and_not_shown() -> None:
     given = {
         "security.protocol": "SASL_SSL",

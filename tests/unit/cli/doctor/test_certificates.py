@@ -81,6 +81,18 @@ def test_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, later: int, ve
     assert (finding.verdict, words in finding.sentence) == (verdict, True), finding
 
 
+def test_of_a_chain_the_first_to_end_counts(tmp_path: Path) -> None:
+    """The broker's own certificate may outlive that of the authority behind it."""
+    make(tmp_path, 90)
+    (tmp_path / "short").mkdir()
+    make(tmp_path / "short", 10)
+    behind = (tmp_path / "short" / "server.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
+    with (tmp_path / "server.pem").open("a") as chain:
+        chain.write(f"{behind[1]}{behind[2]}")
+    (finding,) = examine(tmp_path)
+    assert (finding.verdict, "in 9 days" in finding.sentence) == (Verdict.WARN, True), finding
+
+
 def test_the_authorities_are_looked_at_too(tmp_path: Path) -> None:
     make(tmp_path, 90)
     required = (f"ssl.truststore.location={tmp_path / 'ca.pem'}", "ssl.client.auth=required")

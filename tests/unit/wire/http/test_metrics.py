@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from batches import make_batch
 from core_world import World, put, run_broker, settle
+from korvet_fast.core.certificate_end import CertificateEnd
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.fair_queue import FairQueue, Pace, Turns
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition
@@ -164,6 +166,27 @@ def test_a_large_topic_and_a_large_group_hide_no_others(tmp_path: Path) -> None:
             assert rows[key("korvet_metrics_left_out")] == 1 + 28
         async with run_broker(tmp_path, "metrics.max.partitions=33") as world:
             assert (await scrape(world))[key("korvet_metrics_left_out")] == 0
+
+    asyncio.run(scenario())
+
+
+def test_of_certificates_with_one_subject_the_first_to_end_is_told(tmp_path: Path) -> None:
+    """As of an authority, while its new certificate stands beside the old one."""
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [("ca.pem", 'CN="us"', 20), ("ca.pem", 'CN="us"', 10), ("server.pem", 'CN="us"', 30)]
+    ends = [CertificateEnd(file, name, began, began + timedelta(days), "") for file, name, days in rows]
+
+    async def scenario() -> None:
+        async with run_broker(tmp_path) as world:
+            name = "korvet_certificate_not_after_timestamp_seconds"
+            assert not [row for row, _ in await scrape(world) if row == name]
+            world.broker.certificate_ends = lambda: ends
+            told = {labels: value for (row, labels), value in (await scrape(world)).items() if row == name}
+            subject = ("subject", 'CN="us"')
+            assert told == {
+                (("file", "ca.pem"), subject): ends[1].ends.timestamp(),
+                (("file", "server.pem"), subject): ends[2].ends.timestamp(),
+            }
 
     asyncio.run(scenario())
 
