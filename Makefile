@@ -273,7 +273,7 @@ mutants: develop tools  ## break the product in one place after the other, and p
 
 HOURS ?= 1
 
-soak: develop tools  ## both stores, all doors, groups and a stream of Spark at work for HOURS=1, faults at random from a printed seed (SEED=...); draws results/soak.png
+soak: develop tools  ## both stores, all doors, groups and streams of Spark, into files and into a topic, at work for HOURS=1, faults at random from a printed seed (SEED=...); draws results/soak.png
 	PYTHONPATH=.:tests:python $(PY) -m soak.run $(HOURS) $(SEED)
 
 matrix: develop tools  ## every foreign client in every scenario over both stores; prints and writes docs/compatibility.md

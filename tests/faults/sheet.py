@@ -24,7 +24,8 @@ again, to real processes, and what clients sent and saw is held against what is 
   single copy of the records was destroyed that has to be told: **told** is how many of the lost the broker named.
 - **doubled**: records of idempotent producers that stood there twice. **disordered**: places where such a producer's
   records, or offsets, did not rise.
-- **longest wait**: between two acknowledgements, of whichever producer, in seconds.
+- **longest wait**: seconds in which a partition was written to, and nothing in it acknowledged. In rows measured before
+  2026-11-29: between two acknowledgements, of whichever producer.
 - **descriptors**, **threads**: of the broker whose number of descriptors grew most, when it was ready and when it was
   told to stop or was killed; clients may still have been connected. Tasks inside the process are not counted.
 - **measured**: the day of the last round (UTC), and the commit of the product. A row that was not run since keeps its
@@ -71,9 +72,11 @@ def draw(results: Iterable[Result], before: str = "") -> str:
                 marks.append(mark)
         if not fault.tests:
             rows.append(_row(number, fault.done, *(NOTHING,) * (len(_COLUMNS) - 2)))
-    left = [f"- {number}: {fault.left}." for number, fault in FAULTS.items() if fault.left]
-    parts = ["\n".join(rows), "## What is not done", "\n".join(left), "\n".join(["<!--", *marks, "-->"])]
-    return _HEAD + "\n\n".join(parts) + "\n"
+    parts = [rows]
+    for title, name in (("What the figures mean", "figures"), ("What is not done", "left")):
+        words = {number: getattr(fault, name) for number, fault in FAULTS.items()}
+        parts += [[f"## {title}"], [f"- {number}: {said}." for number, said in words.items() if said]]
+    return _HEAD + "\n\n".join("\n".join(part) for part in [*parts, ["<!--", *marks, "-->"]]) + "\n"
 
 
 def identify(tests: Iterable[str], root: Path = ROOT) -> str:

@@ -31,11 +31,15 @@ _WORKERS = f"{_HERE}/test_workers.py"
 
 
 class Fault(NamedTuple):
-    """`done`: what is done. `tests`: where -> as pytest takes them. `left`: what is not, and why."""
+    """`done`: what is done. `tests`: where -> as pytest takes them. `left`: what is not, and why.
+
+    `figures`: what they mean, where that is not plain.
+    """
 
     done: str
     tests: dict[str, tuple[str, ...]]
     left: str = ""
+    figures: str = ""
 
 
 PROCESSES: dict[str, Fault] = {
@@ -88,15 +92,19 @@ PROCESSES: dict[str, Fault] = {
     ),
     "F05": Fault("Redis comes back empty, or is emptied", {REDIS: (_EMPTY,)}),
     "F06": Fault(
-        "the end of the append-only file is cut at each of 200 bytes",
+        "the end of the append-only file, or of a log, is cut at each of 200 bytes",
         {
             FILES: (f"{_HERE}/test_torn_tail.py",),
             REDIS: (f"{_REDIS}/test_torn_file.py", f"{_REDIS}/test_torn_append.py"),
         },
+        figures="over files the lost are the records that the cut took, of which there was no other copy; the broker "
+        "says where a log ends now, unless the cut left whole batches only: such a log looks as if nothing was cut",
     ),
     "F07": Fault(
         "the append-only file, or a segment, is damaged in its middle",
         {FILES: (f"{_HERE}/test_damaged_segment.py",), REDIS: (f"{_REDIS}/test_damaged_file.py",)},
+        figures="the lost are the records that were damaged, of which there was no other copy; over files the broker "
+        "refuses to read them, but where a bit has turned it is the reader who finds that, by the checksum",
     ),
     "F08": Fault(
         "the disk is full; Redis with appendfsync always ends",
@@ -196,6 +204,7 @@ NETWORK: dict[str, Fault] = {
     "F22": Fault(
         "a request is cut after each of its bytes",
         {FILES: (f"{_NETWORK}::test_a_request_cut_after_any_byte_is_applied_whole_or_not_at_all",)},
+        figures="counted are clients beside those that are cut; of a request that is cut nothing is acknowledged",
     ),
     "F23": Fault(
         "the connection ends after the request and before the answer",
@@ -282,6 +291,7 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
             REDIS: (f"{_REDIS}/test_refused_producer.py",),
         },
         left="the sequences that wrap are tried over files, not over Redis",
+        figures="records that somebody asked to delete are not counted, nor those of invented producers",
     ),
     "F36": Fault(
         "one instance twice, a paused member, a coordinator that dies in a join, a sync, a commit",
@@ -326,6 +336,8 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
             ),
             "in one process": ("tests/unit/core/replication",),
         },
+        figures="the lost are those of the election that loses: how many, an operator is told before; in one process "
+        "nothing is counted: these tests hold a simulation against rules of their own",
     ),
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker_process import BrokerProcess
+from faults.redis.load import at_work
 from kafka_server import RawClient, make_batch, run
 from raw_connection import connect, read_log
 
@@ -54,7 +55,8 @@ def test_a_flood_of_connections_harms_nobody_inside(broker: BrokerProcess) -> No
             except (asyncio.IncompleteReadError, ConnectionError):
                 return False
 
-    run(scenario)
+    with at_work(broker, segment_bytes=str(1 << 20)):
+        run(scenario)
     assert broker.stop() == 0
     log = "".join(broker.log)
     assert "too few files for max.connections=10000: it takes 27" in log

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from broker_process import BrokerProcess
+from counts import note_values
 from kafka_server import RawClient, error_of, make_batch, run
 from raw_connection import connect, read_log, start_producer
 
@@ -31,7 +32,10 @@ def test_who_was_fenced_stores_nothing(tmp_path: Path) -> None:
 
     async def go_on() -> None:
         async with connect(broker.port) as client:
-            assert await send(client, new, 1, b"new") == ""
+            assert await send(client, new, 1, b"newer") == ""
+            stored, values = [b"old", b"new", b"newer"], await read_log(client, "t")
+            note_values(stored, values)
+            assert values == stored
 
     with BrokerProcess(tmp_path / "data") as broker:
         run(begin)

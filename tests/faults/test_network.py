@@ -14,6 +14,7 @@ from confluent_kafka import Producer
 from broker_process import BrokerProcess
 from counts import note_values
 from faults.proxy import Fault, start_proxy
+from faults.redis.load import at_work
 from kafka_server import METADATA, PRODUCE, frame, make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, reset, start_producer
@@ -54,7 +55,8 @@ def test_a_request_cut_after_any_byte_is_applied_whole_or_not_at_all(broker: Bro
         values.remove(b"after")
         assert values in ([], [b"%04d" % len(whole), b"second"])  # a reset may overtake a whole request as well
 
-    run(scenario)
+    with at_work(broker, f"{topic}-beside"):
+        run(scenario)
 
 
 def test_a_request_that_arrives_before_the_reset_is_stored_once(broker: BrokerProcess, topic: str) -> None:

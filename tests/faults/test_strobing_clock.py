@@ -10,13 +10,14 @@ import pytest
 
 from broker_process import BrokerProcess
 from faults.clock import HOUR, Clock, read_wall, wait_for_strobe
-from faults.redis.load import Load, create_topic
+from faults.redis.load import Load, at_work, create_topic
 from kafka_server import make_batch, run
 from raw_connection import connect, find_leaders, read_places
 from redis_server import PROGRAMS, RedisServer, find_program
 
 PARTITIONS = 6
 AHEAD = 2 * HOUR
+KEPT = str(HOUR // 2)
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_retention_keeps_what_is_young(
 
     async def look(topic: str) -> None:
         async with connect(broker.port) as client:
-            await client.create(topic, retention_ms=str(HOUR // 2), segment_bytes="1024")
+            await client.create(topic, retention_ms=KEPT, segment_bytes="1024")
             now = int(time.time() * 1000)
             offsets = []
             for age in (HOUR, HOUR // 4, 0):
@@ -53,7 +54,10 @@ def test_retention_keeps_what_is_young(
     if layout != "files":
         url = request.getfixturevalue("redis_server").url
         settings.append(f"storage.layout={layout}")
-    with BrokerProcess(tmp_path / "data", *settings, store=url, before=clock.before) as broker:
+    with (
+        BrokerProcess(tmp_path / "data", *settings, store=url, before=clock.before) as broker,
+        at_work(broker, retention_ms=KEPT, segment_bytes="16384"),  # of what they write all is young
+    ):
         with clock.strobing(0, AHEAD):
             wait_for_strobe(broker)
             run(partial(look, "one"))

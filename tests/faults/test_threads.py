@@ -11,6 +11,7 @@ import pytest
 
 from broker_process import BrokerProcess
 from faults.cgroup import ControlGroup, open_cgroup
+from faults.redis.load import at_work
 from faults.redis.records import read_commit, try_commit
 from kafka_server import DELETE_TOPICS, make_batch, run
 from raw_connection import connect, read_log
@@ -68,7 +69,8 @@ def test_a_broker_that_may_start_no_more_threads_serves_all(broker: BrokerProces
         pids.write("pids.max", 1)  # no other begins while they are counted
         threads = int(pids.read("pids.current"))
         pids.write("pids.max", threads)
-        run(work)
+        with at_work(broker):
+            run(work)
         assert int(pids.read("pids.current")) == threads
         assert broker.stop() == 0
         assert "Traceback" not in "".join(broker.log)

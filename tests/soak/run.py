@@ -1,10 +1,10 @@
 """A soak: `make soak HOURS=1 [SEED=...]`. Both stores, all doors, groups and Spark at work; faults happen at random.
 
-It is played in chapters, in one world after the other: a new topic, clients, faults; then what was sent is held against
-what is there, and against what Spark has read, and the topic is deleted. Brokers are killed and stopped in the first
-quarter of the time alone, and in the first chapter of each world: after that each process lives on, and between
-chapters its descriptors and memory are measured. Ends badly for anything lost, doubled, out of order, left open or kept
-in memory; the picture, results/soak.png, is for people.
+It is played in chapters, in one world after the other: new topics, clients, faults; then what was sent is held against
+what is there, and against what Spark has read and written, and the topics are deleted. Brokers are killed and stopped
+in the first quarter of the time alone, and in the first chapter of each world: after that each process lives on, and
+between chapters its descriptors and memory are measured. Ends badly for anything lost, doubled, out of order, left open
+or kept in memory; the picture, results/soak.png, is for people.
 """
 
 import random
@@ -46,15 +46,17 @@ class Soak:
 
     def play_chapter(self, world: World, number: int, seconds: float, *, restarts: bool) -> None:
         """`restarts`: processes of brokers end as well. Raises `AssertionError` for whatever must not be."""
-        topic, old_topic, seen = f"chapter-{number}", f"old-{number}", set[Sent]()
+        topic, old_topic, copy = (f"{name}-{number}" for name in ("chapter", "old", "copy"))
+        seen = set[Sent]()
         create_topic(world.brokers[0].bootstrap, topic, PARTITIONS)
+        create_topic(world.brokers[0].bootstrap, copy, PARTITIONS)
         create_topic(world.brokers[0].bootstrap, old_topic, 1, storage_layout="legacy")
         load = Load(world.bootstrap, topic, PARTITIONS)
         load.writers.append(TextWriter(load, world.texts))
         old = OldClient(world.legacies[0], old_topic) if len(world.brokers) == 1 else None  # it knows one broker
         committer = Committer(world.brokers, [f"{group}-{number}" for group in GROUPS])
         members = [GroupMember(world.bootstrap, topic, seen) for _ in range(2)]
-        spark = SparkStream(world.bootstrap, topic, self.place / topic)
+        spark = SparkStream(world.bootstrap, topic, copy, self.place / topic)
         faults = world.faults | (world.restarts if restarts else {})
         with ExitStack() as stack:
             for client in (*members, committer, spark, *([old] if old else [])):
@@ -68,14 +70,17 @@ class Soak:
             wait_until_read(load, seen)
         assert load.check(world.brokers[0].port) == set()
         committer.check()
-        read = spark.check(read_log(world.brokers[0].port, topic))
+        log = read_log(world.brokers[0].port, topic)
+        read = spark.check(log)
+        doubled = spark.check_copy(log, read_log(world.brokers[0].port, copy))
         written = old.check() if old else 0
         admin = AdminClient({"bootstrap.servers": world.bootstrap})
-        for future in admin.delete_topics([topic, old_topic]).values():
+        for future in admin.delete_topics([topic, old_topic, copy]).values():
             future.result(120)
         self.acknowledged += len(load.history.acknowledged)
         print(f"  {len(load.history.acknowledged):,} records acknowledged, none lost; {written:,} of the old protocol")
-        print(f"  Spark: each of {read:,} records once, by {spark.queries} queries; {spark.deaths} drivers were killed")
+        print(f"  Spark: each of {read:,} records read once and written, {doubled:,} of them more than once")
+        print(f"  Spark: {spark.queries} queries; {spark.deaths} drivers were killed")
         for failure in spark.failures:
             print(f"    ended a query: {failure.splitlines()[0]}")
         time.sleep(SETTLED)

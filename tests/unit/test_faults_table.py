@@ -122,6 +122,13 @@ def test_the_page_says_what_is_drawn_now() -> None:
     assert PAGE.read_text().partition("\n| ")[0] == draw([]).partition("\n| ")[0]
 
 
+def test_the_page_says_what_figures_mean_and_what_is_not_done() -> None:
+    page = draw([])
+    for number, fault in FAULTS.items():
+        for words in filter(None, (fault.figures, fault.left)):
+            assert f"- {number}: {words}.\n" in page
+
+
 def test_a_page_of_nothing_has_no_figures() -> None:
     rows = [line for line in draw([]).splitlines() if line.startswith("| F")]
     assert all(line.endswith(f"| {NOTHING} |") for line in rows)

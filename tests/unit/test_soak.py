@@ -8,7 +8,7 @@ import pytest
 from soak import clients
 from soak.picture import Happened, draw
 from soak.samples import ALLOWED, Sample, find_leaks
-from soak.spark_stream import Read, find_wrong
+from soak.spark_stream import Read, find_uncopied, find_wrong
 from soak.worlds import World
 
 
@@ -89,6 +89,20 @@ def test_an_empty_log_is_not_what_an_old_client_wrote(monkeypatch: pytest.Monkey
 )
 def test_what_spark_has_not_read_once_is_found(rows: list[Read], broken: list[str]) -> None:
     assert find_wrong(rows, {0: [(3, b"a"), (5, b"b")], 1: [(0, b"a")]}) == broken
+
+
+@pytest.mark.parametrize(
+    ("copied", "broken"),
+    [
+        ([b"a", b"b", b"a"], []),
+        ([b"a", b"b", b"a", b"b"], []),  # at least once
+        ([b"a", b"b"], ["(0, b'a') is there 1 times, not 2"]),
+        ([b"a", b"c", b"a"], ["(0, b'b') is there 0 times, not 1", "(0, b'c') is in no log"]),
+    ],
+)
+def test_what_spark_has_not_written_is_found(copied: list[bytes], broken: list[str]) -> None:
+    log = {0: [(3, b"a"), (5, b"b"), (6, b"a")]}
+    assert find_uncopied(log, {0: list(enumerate(copied))}) == broken
 
 
 def test_the_picture_has_a_column_for_each_world(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
 from batches import read_rows
+from broker_process import BrokerProcess
 from history import History, PartitionOffset, Sent
 from kafka_server import RawClient, error_of, run
 from korvet_fast.wire.kafka.errors import CODES
@@ -266,3 +267,18 @@ class Load:
         lost = self.history.check(log, may_lose=may_lose())
         assert not self.reader.errors, self.reader.errors[:3]
         return lost
+
+
+@contextmanager
+def at_work(broker: BrokerProcess, topic: str = "load", **configs: str) -> Iterator[Load]:
+    """Clients of a topic of their own, who go on before, while and after the block does harm, and lose nothing by it.
+
+    `configs`: of the topic, as in `create_topic`.
+    """
+    create_topic(broker.bootstrap, topic, 2, **configs)
+    load = Load(broker.bootstrap, topic)
+    with load.running():
+        load.wait_for(20)
+        yield load
+        load.wait_for(20)
+    assert load.check(broker.port) == set()

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from faults.conftest import Flushes
+from faults.redis.load import Load
 from faults.replication.trio import Trio
 from kafka_server import error_of, make_batch, run
 from raw_connection import connect
@@ -30,7 +31,13 @@ def test_what_a_follower_has_not_flushed_is_not_acknowledged(tmp_path: Path, flu
     trio = Trio(tmp_path, more=PATIENT)
     trio.brokers[FOLLOWER].before = flushes.before
     with trio:
-        trio.create("t", 1)
-        trio.appoint("t", 0, LEADER)
-        trio.wait_for("t", lambda one: one.leader == LEADER and len(one.isrs) == 3)
-        run(scenario)
+        for topic in ("t", "load"):
+            trio.create(topic, 1)
+            trio.appoint(topic, 0, LEADER)
+            trio.wait_for(topic, lambda one: one.leader == LEADER and len(one.isrs) == 3)
+        load = Load(trio.bootstrap, partitions=1)
+        with load.running():
+            load.wait_for(20)
+            run(scenario)
+            load.wait_for(20)
+        assert load.check(trio.brokers[LEADER].port) == set()
