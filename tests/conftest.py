@@ -21,7 +21,8 @@ from redis_server import PROGRAMS, RedisServer, find_program
 from twin.profile import SEED
 
 # No test asserts how fast the machine is; an example that fails is printed so that it can be run again.
-hypothesis.settings.register_profile("here", deadline=None, print_blob=True)
+quick_enough = [hypothesis.HealthCheck.too_slow]  # it wants ten examples within a second
+hypothesis.settings.register_profile("here", deadline=None, print_blob=True, suppress_health_check=quick_enough)
 hypothesis.settings.load_profile("here")
 if SEED is not None:
     hypothesis.core.global_force_seed = int(SEED)  # as the option --hypothesis-seed does, in every worker

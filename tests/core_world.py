@@ -50,6 +50,15 @@ class StillClock(Clock):
         return self.seconds
 
 
+class MovableClock(Clock):
+    """Time that goes on as always, and further ahead when a test says so."""
+
+    ahead = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead
+
+
 class Unruly:
     """An embedded store whose appends fail, or stay undecided, when told to; everything else is the store's own."""
 

@@ -184,7 +184,7 @@ def test_requests_in_flight_are_answered_in_order(tmp_path: Path) -> None:
                 _send_any(client, kind)
             for _ in range(500):
                 await client.reply()  # which checks the correlation id
-            row = await asyncio.wait_for(client.produce("t", make_batch(b"end")), 10)
+            row = await asyncio.wait_for(client.produce("t", make_batch(b"end")), 120)
             assert (row["error_code"], row["base_offset"]) == (0, kinds.count(0) + kinds.count(1))
 
     run(scenario)

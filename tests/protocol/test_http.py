@@ -119,7 +119,7 @@ def test_a_broker_whose_redis_is_away_is_not_ready_and_comes_back(
     settings = ("broker.heartbeat.interval.ms=200", "broker.session.timeout.ms=1000")
     arguments = ("--listen", f"http://127.0.0.1:{port}")
     with BrokerProcess(tmp_path, *settings, store=redis.url, arguments=arguments):
-        assert get(port, "/readyz") == (200, b"ok\n")
+        wait_for(port, "/readyz", (200, b"ok\n"))
         redis.pause()
         try:
             away = b"the store has not answered for nearly broker.session.timeout.ms\n"

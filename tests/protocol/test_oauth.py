@@ -11,6 +11,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from core_world import MovableClock
 from kafka_server import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, KafkaServer, RawClient, frame, kafka_server, run
 from korvet_fast.cli.store import make_store
 from korvet_fast.client.connection import connect
@@ -20,7 +21,6 @@ from korvet_fast.client.protocol.sasl import OAuthLogin, TokenEndpoint
 from korvet_fast.client.security import Security, read_security
 from korvet_fast.config import read_settings
 from korvet_fast.core.broker import Broker
-from korvet_fast.core.clock import Clock
 from korvet_fast.endpoint import Endpoint, read_https_url
 from korvet_fast.errors import SettingError
 from korvet_fast.net.listeners import Listener
@@ -43,15 +43,6 @@ from sasl_world import SHA_256, add_user, log_in, send_token
 UNSECURED = ("sasl.enabled.mechanisms=OAUTHBEARER", "sasl.oauthbearer.unsecured.tokens.for.testing=true")
 SASL_AUTHENTICATION_FAILED = 58
 INVALID = b'{"status":"invalid_token"}'
-
-
-class MovableClock(Clock):
-    """Time that goes on as always, and further ahead when a test says so."""
-
-    ahead = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
 
 
 @pytest.fixture
@@ -349,23 +340,32 @@ def client_login(provider: Provider, user: str = "ann", secret: str = "secret") 
     return Security(login=OAuthLogin(wanted))
 
 
-def test_our_client_gets_its_token_from_the_provider_and_logs_in_again(tmp_path: Path, provider: Provider) -> None:
-    provider.lifetime = 3
+def test_our_client_gets_its_token_from_the_provider_and_logs_in_again(
+    tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider.lifetime = 600
+    clock = MovableClock()
+    monkeypatch.setattr("korvet_fast.client.oauth.time", clock)
 
     async def scenario() -> None:
         settings = (*provider.settings, "sasl.oauthbearer.clock.skew.seconds=0")
-        async with token_server(tmp_path / "data", *settings) as server:
+        async with token_server(tmp_path / "data", *settings, clock=clock) as server:
             security = client_login(provider, "a shop:1")
             connections = [await connect(server.address, 60, security=security) for _ in range(3)]
             assert len(provider.tokens) == 1
             assert provider.tokens[0] == {"grant_type": ["client_credentials"], "scope": ["kafka.read"]}
             assert {each.session.principal for each in server.server.connections} == {"User:a shop:1"}
-            until = asyncio.get_running_loop().time() + 5
-            while asyncio.get_running_loop().time() < until:
-                for connection in connections:
-                    assert (await connection.request(cluster.METADATA, {"topics": []}))["cluster_id"]
-                await asyncio.sleep(0.05)
-            assert len(provider.tokens) > 1
+            now = asyncio.get_running_loop().time
+            clock.ahead += 550
+            for connection in connections:
+                assert 450 < connection._login_ends - now() < 550
+                connection._login_ends = now()
+                assert (await connection.request(cluster.METADATA, {"topics": []}))["cluster_id"]
+                assert connection._login_ends - now() > 450
+            assert len(provider.tokens) == 2
+            clock.ahead += 100  # the first token is over
+            for connection in connections:
+                assert (await connection.request(cluster.METADATA, {"topics": []}))["cluster_id"]
             for connection in connections:
                 await connection.close()
 

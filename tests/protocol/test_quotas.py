@@ -29,6 +29,7 @@ from kafka_server import (
 from korvet_fast.core.acls.binding import AclBinding, Operation, PatternType, Permission, ResourceType
 from korvet_fast.core.quotas.entity import QuotaEntity, QuotaKey
 from korvet_fast.core.quotas.token_bucket import BURST
+from korvet_fast.net.request_queue import RequestQueue
 from korvet_fast.wire.http.collectors import collect_broker
 from korvet_fast.wire.http.exposition import Exposition
 from korvet_fast.wire.kafka.limit import tell_throttle
@@ -192,7 +193,7 @@ def test_a_producer_beyond_its_quota_is_told_how_long_and_muted(tmp_path: Path) 
             client, admin = await server.connect(), await server.connect()
             await client.create("t")
             await alter(admin, entity(client_id="test"), producer_byte_rate=1000.0)
-            batch = batch_of(6000)
+            batch = batch_of(9800)  # as much as a rest allows: the second one is muted for ten seconds
             payload = client.request(PRODUCE, 9, produce_values(batch))
             assert (await ask_produce(client, batch))["throttle_time_ms"] == 0  # as after a rest
             answer = await ask_produce(client, batch)
@@ -262,14 +263,17 @@ def test_a_consumer_gets_a_window_at_most_and_is_muted_by_what_it_got(tmp_path: 
     run(scenario)
 
 
-def test_a_share_of_the_loop_mutes_for_a_second_at_most(tmp_path: Path) -> None:
+def test_a_share_of_the_loop_mutes_for_a_second_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    muted: list[float] = []
+    monkeypatch.setattr(RequestQueue, "mute", lambda _, seconds: muted.append(seconds))
+
     async def scenario() -> None:
         async with kafka_server(tmp_path, clock=StillClock()) as server:
             client, admin = await server.connect(), await server.connect()
             await alter(admin, entity(user="ANONYMOUS", client_id="test"), request_percentage=1e-9)
             answer = await client.ask(METADATA, 9, topics=[])
             assert answer["throttle_time_ms"] == 1000
-            assert [one for one in server.server.connections if one._requests.muted is not None] != []
+            assert muted == [1.0]
             assert server.broker.quotas.throttled == {QuotaKey.REQUEST: 1}
 
     run(scenario)

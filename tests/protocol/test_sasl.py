@@ -21,6 +21,7 @@ from kafka_server import (
     make_batch,
     run,
 )
+from korvet_fast.core.clock import Clock
 from korvet_fast.errors import StoreError
 from korvet_fast.wire.kafka.dialect import SaslKafkaDialect
 from korvet_fast.wire.kafka.sasl_session import SaslSession
@@ -174,9 +175,22 @@ def test_a_request_before_the_answer_to_the_last_one_ends_the_connection(
     assert "a request came before the answer to the last one" in caplog.text
 
 
+class HeldClock(Clock):
+    """Who waits for some time waits until a test lets all go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = asyncio.Event()
+
+    async def sleep(self, seconds: float) -> None:
+        await self.go_on.wait()
+        await super().sleep(seconds)
+
+
 def test_a_stranger_holds_little_memory(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with sasl_server(tmp_path, "connection.failed.authentication.delay.ms=3000") as server:
+        clock = HeldClock()
+        async with sasl_server(tmp_path, clock=clock) as server:
             large = await server.connect()
             large.writer.write((512 * 1024 + 1).to_bytes(4, "big"))
             assert await large.ended() == b""
@@ -190,6 +204,7 @@ def test_a_stranger_holds_little_memory(tmp_path: Path) -> None:
                 assert asyncio.get_running_loop().time() < deadline
                 await asyncio.sleep(0.01)
             assert max(connection.account.held for connection in server.server.connections) <= MIB
+            clock.go_on.set()
             for client in clients:
                 client.writer.transport.abort()
 
@@ -209,25 +224,20 @@ def test_a_request_with_many_tags_is_not_decoded(tmp_path: Path, caplog: pytest.
 
 
 def test_the_time_to_log_in_is_limited_whatever_a_stranger_sends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with sasl_server(tmp_path) as server:
-            quiet, busy = await server.connect(), await server.connect()
+            quiet = await server.connect()
             assert await log_in(quiet, "ann", "pear")
+            server.dialect.first_request = server.dialect.first_request._replace(seconds=1.0)
+            busy = await server.connect()
             ended = asyncio.create_task(busy.reader.read())
             while not ended.done():
                 busy.send(API_VERSIONS, 0, {}, answered=False)
                 await asyncio.sleep(0.05)
             assert await is_served(quiet)  # it was silent after its login
 
-    made = SaslKafkaDialect.__init__
-
-    def impatient(self: SaslKafkaDialect, *given: Any) -> None:
-        made(self, *given)
-        self.first_request = self.first_request._replace(seconds=1.0)
-
-    monkeypatch.setattr(SaslKafkaDialect, "__init__", impatient)
     run(scenario)
     assert "it had not logged in after 1 s" in caplog.text
 

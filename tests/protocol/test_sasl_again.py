@@ -5,27 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from core_world import MovableClock
 from kafka_server import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE, kafka_server, run
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.sasl import SaslLogin
 from korvet_fast.client.security import Security
-from korvet_fast.core.clock import Clock
 from korvet_fast.wire.kafka.dialect import SaslKafkaDialect
 from korvet_fast.wire.kafka.shapes import cluster
 from sasl_world import SHA_256, SHA_512, add_user, log_in, plain_token, send_token
 
 ALL = f"sasl.enabled.mechanisms=PLAIN,{SHA_256},{SHA_512}"
 ILLEGAL_SASL_STATE, SASL_AUTHENTICATION_FAILED = 34, 58
-
-
-class MovableClock(Clock):
-    """Time that goes on as always, and further ahead when a test says so."""
-
-    ahead = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead
 
 
 def test_a_login_ends_and_another_one_goes_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -86,33 +77,36 @@ def test_who_logs_in_again_stays_the_same(tmp_path: Path) -> None:
 
 
 def test_our_client_logs_in_again_and_keeps_the_order(tmp_path: Path) -> None:
+    clock = MovableClock()
+
     async def scenario() -> None:
-        settings = (ALL, "connections.max.reauth.ms=2500")
-        async with kafka_server(tmp_path, *settings, dialect_type=SaslKafkaDialect) as server:
+        settings = (ALL, "connections.max.reauth.ms=60000")
+        async with kafka_server(tmp_path, *settings, clock=clock, dialect_type=SaslKafkaDialect) as server:
             await add_user(server.broker.users, "ann", "pear")
             security = Security(login=SaslLogin(SHA_256, "ann", "pear"))
             connection = await connect(server.address, 60, security=security)
-            deadline, ends = asyncio.get_running_loop().time() + 4, set()
-            while asyncio.get_running_loop().time() < deadline:
+            now = asyncio.get_running_loop().time
+
+            def let_time_pass() -> None:
+                assert 30 < connection._login_ends - now() < 60, "before the broker ends it"
+                clock.ahead += 50
+                connection._login_ends = now()
+
+            for _ in range(3):
                 order: list[int] = []
 
                 async def ask(number: int, order: list[int] = order) -> None:
                     assert (await connection.request(cluster.METADATA, {"topics": []}))["cluster_id"]
                     order.append(number)
 
+                let_time_pass()
                 await asyncio.gather(*map(ask, range(10)))
                 assert order == list(range(10))
-                ends.add(connection._login_ends)
-                await asyncio.sleep(0.05)
-            assert len(ends) > 1
             ann = (await server.broker.users.list())["ann"]
             await server.broker.users.alter("ann", dict.fromkeys(ann), "User:root")
-            try:
-                while True:
-                    await connection.request(cluster.METADATA, {"topics": []})
-                    await asyncio.sleep(0.05)
-            except ClientError as error:
-                assert "as 'ann': Authentication failed" in str(error)
+            let_time_pass()
+            with pytest.raises(ClientError, match="as 'ann': Authentication failed"):
+                await connection.request(cluster.METADATA, {"topics": []})
             assert connection.failure is not None
             await connection.close()
 

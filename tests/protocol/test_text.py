@@ -27,7 +27,7 @@ from kafka_server import (
 from raw_connection import connect
 from redis_server import RedisServer, find_program, free_port
 from requirement import require
-from text_client import PATIENCE, TextClient
+from text_client import PATIENCE, PATIENT, TextClient
 from text_exchanges import PARTITIONS, partition_of, read_script, scripts
 
 SETTINGS = ("controller.mutation.rate=1000000", f"num.partitions={PARTITIONS}", "group.initial.rebalance.delay.ms=0")
@@ -61,13 +61,14 @@ def text(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     directory, port = tmp_path_factory.mktemp("text"), free_port()
     arguments = ("--listen", f"text://127.0.0.1:{port}")
     if request.param == "files":
-        with BrokerProcess(directory / "data", *SETTINGS, arguments=arguments) as process:
+        with BrokerProcess(directory / "data", *SETTINGS, before=PATIENT, arguments=arguments) as process:
             yield TextBroker(process, port, files=True)
         return
     server = RedisServer(find_program("redis-distribution"), directory / "redis", appendonly="yes").start()
     try:
         settings = (*SETTINGS, "storage.layout=batches")
-        with BrokerProcess(directory, *settings, store=f"{server.url}/0", arguments=arguments) as process:
+        store = f"{server.url}/0"
+        with BrokerProcess(directory, *settings, store=store, before=PATIENT, arguments=arguments) as process:
             yield TextBroker(process, port, files=False)
     finally:
         server.kill()
@@ -128,7 +129,8 @@ def test_the_seeds_examples_work_with_nc(tmp_path: Path) -> None:
     lines = "V1|42|PRODUCE|orders user1:created\nV1|43|PRODUCE|orders user1:created acks=all\nV1|99|PING|\n"
     port = free_port()
     command = [require("nc"), "-N", "127.0.0.1", str(port)]
-    with BrokerProcess(tmp_path / "data", *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}")):
+    listening = ("--listen", f"text://127.0.0.1:{port}")
+    with BrokerProcess(tmp_path / "data", *SETTINGS, before=PATIENT, arguments=listening):
         done = subprocess.run(command, input=lines, capture_output=True, text=True, timeout=PATIENCE, check=True)
     place = partition_of("user1")
     first, *others = done.stdout.splitlines()
@@ -389,7 +391,8 @@ def test_a_group_has_one_protocol(text: TextBroker) -> None:
 def test_the_session_in_the_docs_can_be_typed(tmp_path: Path) -> None:
     session = (Path(__file__).parents[2] / "docs" / "text.md").read_text().split("```text\n")[1].split("```")[0]
     port = free_port()
-    process = BrokerProcess(tmp_path / "data", arguments=("--listen", f"text://127.0.0.1:{port}"))
+    listening = ("--listen", f"text://127.0.0.1:{port}")
+    process = BrokerProcess(tmp_path / "data", before=PATIENT, arguments=listening)
     lines = session.strip().split("\n")
     with process, TextClient(port) as client:
         for line, wanted in zip(lines[::2], lines[1::2], strict=True):
@@ -401,7 +404,8 @@ def test_the_session_in_the_docs_can_be_typed(tmp_path: Path) -> None:
 
 def test_groups_survive_a_restart(tmp_path: Path) -> None:
     port = free_port()
-    process = BrokerProcess(tmp_path / "data", *SETTINGS, arguments=("--listen", f"text://127.0.0.1:{port}"))
+    listening = ("--listen", f"text://127.0.0.1:{port}")
+    process = BrokerProcess(tmp_path / "data", *SETTINGS, before=PATIENT, arguments=listening)
     with process, TextClient(port) as client:
         assert "OK" in client.ask("V1|1|PRODUCE|kept :v acks=all")
         assert client.ask("V1|2|JOIN|g kept c1 assignor=range") == "V1|2|OK|generation=1 assigned=[0,1,2]"

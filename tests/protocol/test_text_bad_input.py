@@ -17,7 +17,7 @@ from kafka_server import RawClient, make_batch
 from redis_server import free_port
 from requirement import missing
 from second_client import forget_peak, peak_memory, set_up
-from text_client import TextClient
+from text_client import PATIENT, TextClient
 
 MIB = 1 << 20
 SETTINGS = ("num.partitions=1", "text.session.timeout.ms=600000", "queued.max.request.bytes=16777216")
@@ -40,7 +40,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One broker for all tests."""
     port, data = free_port(), tmp_path_factory.mktemp("bad") / "data"
     arguments = ("--listen", f"text://127.0.0.1:{port}")
-    with BrokerProcess(data, *SETTINGS, *FLOOD, arguments=arguments) as process:
+    with BrokerProcess(data, *SETTINGS, *FLOOD, before=PATIENT, arguments=arguments) as process:
         yield Broker(process, port, data)
 
 

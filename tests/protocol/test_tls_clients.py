@@ -6,6 +6,7 @@ import json
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
 from korvet_fast.wire.kafka.shapes.cluster import METADATA
 from redis_server import free_port
+from text_client import PATIENT
 
 REFUSED = (AuthenticationFailed, Unreachable)
 SCHEMES = ("kafka+tls", "text+tls", "legacy+tls", "http+tls")
@@ -76,7 +78,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         f"ssl.truststore.location={files / 'ca.pem'}",
         "ssl.client.auth=required",
     )
-    with BrokerProcess(place / "data", *settings, arguments=listen) as broker:
+    with BrokerProcess(place / "data", *settings, before=PATIENT, arguments=listen) as broker:
         yield World(broker, ports, files)
 
 
@@ -195,8 +197,11 @@ def test_new_certificates_under_load_drop_nothing(world: World) -> None:
             assert connection.failure is None
 
     asyncio.run(asyncio.wait_for(scenario(), 240))
+    deadline = time.monotonic() + 60
+    while sum("new connections get the certificates that changed" in line for line in world.broker.log) < 4:
+        assert time.monotonic() < deadline, world.broker.log
+        time.sleep(0.05)  # the log is read by a thread of its own
     assert not [line for line in world.broker.log if "cannot be used" in line]
-    assert sum("new connections get the certificates that changed" in line for line in world.broker.log) >= 4
 
 
 def read_certificate(world: World) -> bytes:

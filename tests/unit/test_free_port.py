@@ -1,5 +1,6 @@
 """The ports that tests start their servers on: no two servers get the same, whether they run or not."""
 
+import os
 import subprocess
 import sys
 
@@ -26,5 +27,5 @@ def test_a_port_is_given_to_one_server_of_one_process() -> None:
 
 
 def test_another_process_has_it_once_this_one_has_ended() -> None:
-    ended = 11_999  # below those that are given out
+    ended = os.getpid() % 12_000  # below those that are given out, and no other session asks for it
     assert ask([ended]) == ask([ended]) == f"[{ended}]"

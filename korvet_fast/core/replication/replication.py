@@ -51,7 +51,9 @@ class Replication:
     `on_change` is called when somebody else is to lead a partition; set it before `open`.
     """
 
-    def __init__(self, static: StaticPeers, local: CopyStore, peers: Peers, settings: Settings) -> None:
+    def __init__(
+        self, static: StaticPeers, local: CopyStore, peers: Peers, settings: Settings, clock: Clock | None = None
+    ) -> None:
         self.static = static
         self.own = own = static.own
         self.brokers = tuple(sorted(static.addresses))
@@ -59,7 +61,7 @@ class Replication:
         self.on_change: Callable[[], None] = lambda: None
         self._peers = peers
         self._secret_file = shlex.quote(str(Path(settings.text("replication.secret.file")).absolute()))
-        self._clock = clock = Clock()
+        self._clock = clock = clock or Clock()
         self._running: list[asyncio.Task[None]] = []
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
         self.registry = Registry(clock, self._ask)

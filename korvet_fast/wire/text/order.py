@@ -12,12 +12,13 @@ from types import TracebackType
 class CommandOrder:
     """`async with order.alone():` for a command, `async with order.beside():` for a run of PRODUCE lines."""
 
-    __slots__ = ("_lonely", "_running", "_waiting")
+    __slots__ = ("_lonely", "_running", "_waiting", "_waking")
 
     def __init__(self) -> None:
         self._lonely = False  # a command is at work
         self._running = 0  # runs are
         self._waiting: deque[tuple[bool, asyncio.Future[None]]] = deque()
+        self._waking = 0  # of those at work, how many have waited, and go on in the loop's next turn only
 
     def alone(self) -> "_Turn":
         """Nothing else of the connection is at work meanwhile."""
@@ -29,7 +30,7 @@ class CommandOrder:
 
     def begin(self, alone: bool) -> asyncio.Future[None] | None:
         """Take a turn; the future, if there is one, ends when what came before lets it begin."""
-        if not self._waiting and self._is_free(alone):
+        if not (self._waiting or self._waking) and self._is_free(alone):
             self._take(alone)
             return None
         turn = asyncio.get_running_loop().create_future()
@@ -42,10 +43,20 @@ class CommandOrder:
             self._lonely = False
         else:
             self._running -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let those begin whose turn has come."""
         while self._waiting and self._is_free(self._waiting[0][0]):
-            next_alone, turn = self._waiting.popleft()
-            self._take(next_alone)
+            alone, turn = self._waiting.popleft()
+            self._take(alone)
+            self._waking += 1
             turn.set_result(None)
+            asyncio.get_running_loop().call_soon(self._woken)  # right behind the one that waited
+
+    def _woken(self) -> None:
+        self._waking -= 1
+        self._wake()
 
     def _is_free(self, alone: bool) -> bool:
         return not (self._lonely or (alone and self._running))

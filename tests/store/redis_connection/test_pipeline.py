@@ -346,10 +346,10 @@ async def test_a_password_that_is_changed(start_redis: Callable[..., RedisServer
 
 async def test_nobody_there_and_nobody_who_answers(start_redis: Callable[..., RedisServer]) -> None:
     server = start_redis()
-    url = parse_url("redis://127.0.0.1?socket_timeout=0.2")
+    url = parse_url("redis://127.0.0.1?socket_timeout=2")  # and time enough to connect
     endpoint = RedisAddress("127.0.0.1", server.port)
     server.pause()
-    with pytest.raises(PipelineDown, match=r"did not answer within 0\.2 s$"):  # and no word about TLS
+    with pytest.raises(PipelineDown, match=r"did not answer within 2 s$"):  # and no word about TLS
         await connect(url, endpoint, None)
     server.kill()
     url = parse_url("redis://127.0.0.1")  # and time enough to be told

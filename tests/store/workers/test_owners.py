@@ -128,7 +128,6 @@ async def test_an_owner_that_stands_still_keeps_its_log(
     tmp_path: Path, other: WorkerProcess, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
     """Whatever it may still write, nobody else writes there, until it is dead, or awake and asked."""
-    monkeypatch.setattr(owners, "PATIENCE", 0.3)
     async with opened(tmp_path, 1) as scene, opened(tmp_path, 3):
         while await other.do("serves"):  # whoever has the registry must not stand still
             await other.do("close")
@@ -137,7 +136,11 @@ async def test_an_owner_that_stands_still_keeps_its_log(
         await other.do("acquire", LOG)
         await other.do("append", LOG, 0, 2, True)
         other.pause()
-        with pytest.raises(StoreError, match="belongs to worker 2, which does not answer"):
+        with (
+            monkeypatch.context() as hasty,
+            pytest.raises(StoreError, match="belongs to worker 2, which does not answer"),
+        ):
+            hasty.setattr(owners, "PATIENCE", 0.3)
             await scene.acquire(LOG)
         if killed:
             other.kill()

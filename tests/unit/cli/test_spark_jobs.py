@@ -42,7 +42,7 @@ def test_without_a_broker(command: list[str]) -> None:
 
 
 def test_a_topic_that_is_not_made(start_broker: Callable[..., BrokerProcess], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ingest, "PATIENCE", 0.3)
+    monkeypatch.setattr(ingest, "PATIENCE", 5.0)
     broker = start_broker("auto.create.topics.enable=false")
     words = said("ingest", "a.csv", "--topic", "nope", "--bootstrap", broker.bootstrap, code=1)
     assert "topic 'nope': There is no such topic" in words

@@ -209,7 +209,7 @@ def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch
         make_parent(2, lambda _, __: time.sleep(240)).run()
     try:
         for child in children:
-            child.join(20)
+            child.join(120)
         assert [child.exitcode for child in children] == [-signal.SIGTERM] * 2
     finally:
         for child in children:

@@ -116,7 +116,7 @@ def test_finding_4_7_an_answer_that_is_only_announced_takes_no_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(ClientError, match="did not answer Metadata"):
-            metadata_by(lambda *asked: (1 << 30).to_bytes(4, "big"), patience=0.3)
+            metadata_by(lambda *asked: (1 << 30).to_bytes(4, "big"), patience=3.0)
         assert tracemalloc.get_traced_memory()[1] < 8 << 20
     finally:
         tracemalloc.stop()
@@ -136,8 +136,8 @@ def test_an_answer_that_nobody_asked_for() -> None:
 
 
 def test_no_answer_in_time_closes_the_connection() -> None:
-    with pytest.raises(ClientError, match=r"did not answer Metadata within 0\.05 s"):
-        metadata_by(lambda *asked: b"", patience=0.05)
+    with pytest.raises(ClientError, match=r"did not answer Metadata within 3 s"):
+        metadata_by(lambda *asked: b"", patience=3.0)
 
 
 def test_after_a_failure_every_request_fails_alike() -> None:
@@ -250,8 +250,8 @@ def test_a_broker_that_stops_reading_is_given_up_by_a_request_without_an_answer(
         request = {"acks": 0, "timeout_ms": 1, "topic_data": [{"name": "t", "partition_data": rows}]}
         server = await asyncio.start_server(introduce_and_stall, "127.0.0.1", 0)
         async with server:
-            connection = await connect(Address("127.0.0.1", server.sockets[0].getsockname()[1]), 0.5)
-            with pytest.raises(ClientError, match=r"0\.5 s"):
+            connection = await connect(Address("127.0.0.1", server.sockets[0].getsockname()[1]), 3.0)
+            with pytest.raises(ClientError, match=r"within 3 s"):
                 await connection.notify(PRODUCE, request)
             assert connection.failure is not None
             await connection.close()

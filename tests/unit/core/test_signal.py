@@ -36,7 +36,7 @@ async def test_a_task_may_wait_for_a_signal() -> None:
     task = asyncio.create_task(work())
     await asyncio.sleep(0)
     asyncio.get_running_loop().call_soon(signal.set)
-    assert await asyncio.wait_for(task, 5) == "over"
+    assert await asyncio.wait_for(task, 60) == "over"
 
 
 async def test_a_task_that_waits_for_a_signal_may_be_cancelled() -> None:

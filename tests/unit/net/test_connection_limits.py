@@ -12,6 +12,7 @@ from net_scene import run, scene
 from toy_dialect import ToyDialect, frame
 
 MIB = 1 << 20
+STEP = 3 * MIB  # that a slow peer takes at a time
 
 
 def test_no_more_requests_are_started_than_the_limit() -> None:
@@ -88,15 +89,18 @@ def test_a_peer_that_takes_no_replies_is_cut_off_and_starts_nothing_more() -> No
 
 def test_a_slow_peer_that_takes_some_bytes_stays() -> None:
     async def scenario() -> None:
-        async with scene(limits=Limits(stalled=0.3)) as here:
+        # It pauses for half a second at a time, and in all for longer than anybody may take nothing.
+        async with scene(limits=Limits(stalled=4.0)) as here:
             peer = await here.connect()
             size = 30_000_000
             peer.send(b"long %d" % size, b"echo end")
             got = 0
             while got < size + 4:
-                got += len(await peer.reader.read(min(65536, size + 4 - got)))
-                if got % (3 << 20) < 65536:
-                    await asyncio.sleep(0.05)
+                data = await peer.reader.read(min(65536, size + 4 - got))
+                assert data, "hung up on"
+                if got // STEP < (got + len(data)) // STEP:
+                    await asyncio.sleep(0.5)
+                got += len(data)
             assert await peer.reply() == b"echo end"
 
     run(scenario)

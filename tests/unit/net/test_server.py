@@ -303,7 +303,7 @@ def test_replies_that_wait_for_others_are_counted() -> None:
 
 def test_silent_senders_are_shed_when_memory_is_short() -> None:
     async def scenario() -> None:
-        async with scene(ServerLimits(pool=1 << 20), Limits(slow=0.1, idle=1.0)) as here:
+        async with scene(ServerLimits(pool=1 << 20), Limits(slow=0.1)) as here:
             silent = [await here.connect() for _ in range(5)]
             for peer in silent:
                 peer.writer.write(frame(bytes(4 << 20))[: 1 << 20])
@@ -318,7 +318,7 @@ def test_silent_senders_are_shed_when_memory_is_short() -> None:
 
 def test_deaf_peers_are_cut_off_sooner_when_memory_is_short() -> None:
     async def scenario() -> None:
-        async with scene(ServerLimits(pool=1 << 20), Limits(slow=0.1, idle=1.0)) as here:
+        async with scene(ServerLimits(pool=1 << 20), Limits(slow=0.1)) as here:
             deaf = socket.create_connection(here.address)
             deaf.sendall(frame(b"long 32000000"))
             await here.until(lambda: here.server.pool.used > 1 << 20)

@@ -142,7 +142,7 @@ def test_a_forked_process_is_told_to_make_its_own(run: Run, nowhere: str, call: 
 
         child = CHILDREN.Process(target=work)
         child.start()
-        words = told.recv() if told.poll(10) else "it hangs"
+        words = told.recv() if told.poll(PATIENCE) else "it hangs"
         child.kill()
         child.join()
         child.close()
@@ -166,7 +166,7 @@ def test_a_callback_may_not_wait_for_its_own_thread(run: Run, nowhere: str, call
             called.set()
 
         p.send("t", b"x").add_done_callback(callback)
-        assert called.wait(10), "the callback hangs"
+        assert called.wait(PATIENCE), "the callback hangs"
         with pytest.raises(RuntimeError, match="may not wait for it, on its own thread"):
             raise raised[0]
 
@@ -184,7 +184,7 @@ def test_a_callback_may_send(run: Run, nowhere: str) -> None:
             called.set()
 
         p.send("t", b"x").add_done_callback(callback)
-        assert called.wait(10), "the callback hangs"
+        assert called.wait(PATIENCE), "the callback hangs"
     assert isinstance(again.pop(), BufferFull), "the thread cannot wait for itself"
     assert len(again) == 1000
     assert wait_for(again, PATIENCE).not_done == set()
@@ -316,7 +316,7 @@ def test_a_signals_handler_may_end_it_in_the_middle_of_a_call(
 
 def test_what_is_cancelled_at_once_leaves_room_for_others(run: Run, nowhere: str) -> None:
     """Cancelled before the thread has begun with it: `send` counts those that it has not, and waits when many are."""
-    with ended(Producer(nowhere, delivery_timeout_ms=50)) as p:
+    with ended(Producer(nowhere, delivery_timeout_ms=5000)) as p:
 
         def work(_: int) -> None:
             for _ in range(20):

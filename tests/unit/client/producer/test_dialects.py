@@ -15,6 +15,7 @@ from korvet_fast.client import AsyncProducer, Producer
 from korvet_fast.client.producer import DeliveryFailed, Message, Outcome, RowsFailed
 from korvet_fast.errors import SettingError
 from redis_server import PROGRAMS, RedisServer, find_program, free_port
+from text_client import PATIENT
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
 PARTITIONS = 4
@@ -43,7 +44,7 @@ def _serve(directory: Path, store: str | None) -> Iterator[Served]:
     text, legacy = f"text://127.0.0.1:{free_port()}", f"legacy://127.0.0.1:{free_port()}"
     listeners = ["--listen", text, "--listen", legacy]
     settings = (f"num.partitions={PARTITIONS}", "controller.mutation.rate=1000000")
-    with BrokerProcess(directory / "data", *settings, store=store, arguments=listeners) as broker:
+    with BrokerProcess(directory / "data", *settings, store=store, before=PATIENT, arguments=listeners) as broker:
         yield Served(broker.bootstrap, text, legacy)
 
 

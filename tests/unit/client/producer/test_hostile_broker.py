@@ -63,8 +63,10 @@ def test_a_row_that_lies(run: Run, row: dict[str, Any]) -> None:
             try:
                 place = await p.send("t", b"x")
             except DeliveryFailed as error:
-                is_certain = row == {"error_code": 45} or not broker.produced
-                assert error.outcome is (Outcome.NOT_WRITTEN if is_certain else Outcome.UNKNOWN)
+                is_certain = row == {"error_code": 45}
+                # A request may be on its way when the time is over: the broker has not read it, and nothing is known.
+                assert error.outcome is Outcome.UNKNOWN or is_certain or not broker.produced
+                assert error.outcome is Outcome.NOT_WRITTEN or not is_certain
             else:
                 assert (row, place.offset) == ({"base_offset": -77}, -1)
 
@@ -107,9 +109,9 @@ def test_an_address_that_cannot_be_breaks_nothing(run: Run, node: dict[str, Any]
     broker.lies[METADATA] = hang_up_once
 
     async def work() -> None:
-        async with broker.run() as address, AsyncProducer(address, **FAST | {"delivery_timeout_ms": 30_000}) as p:
+        async with broker.run() as address, AsyncProducer(address, **FAST | {"delivery_timeout_ms": 240_000}) as p:
             sent = p.send("t", b"x")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while p._driver._control._turn < 3:  # it went over the address that cannot be, and came back
                     await asyncio.sleep(0.01)
             assert not sent.done()
@@ -188,7 +190,7 @@ def test_a_partition_that_is_not_known_is_asked_for(run: Run, put: bool) -> None
             before = broker.told
             with pytest.raises(DeliveryFailed, match="has no partition 1"):
                 await p.input.put(Message("t", b"x", partition=1)) if put else p.send("t", b"x", partition=1)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 while broker.told == before:
                     await asyncio.sleep(0.005)
                 while p._driver.pipeline.dispatcher.topics["t"].count < 2:

@@ -15,7 +15,7 @@ from korvet_fast.client.producer import ProducerClosed
 from redis_server import free_port
 
 Run = Callable[[Callable[[], Awaitable[Any]]], Any]
-PATIENCE = 10.0  # seconds; whoever has not come back by then hangs
+PATIENCE = 60.0  # seconds; whoever has not come back by then hangs
 
 
 class Interrupt:

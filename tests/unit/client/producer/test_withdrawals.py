@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from korvet_fast.client import AsyncProducer
-from korvet_fast.client.producer import Delivery, Expired
+from korvet_fast.client.producer import Delivery, ProducerClosed
 from korvet_fast.client.producer.message import QueuedRecords, RecordState
 from producer_world import ProducerWorld
 from redis_server import free_port
@@ -68,19 +68,20 @@ def test_a_delivery_is_for_the_event_loop_of_its_producer(run: Run, act: str) ->
         if act == "cancel":
             delivery.cancel()
         else:
-            await asyncio.wait_for(asyncio.ensure_future(delivery), 10)
+            await asyncio.wait_for(asyncio.ensure_future(delivery), 60)
 
     async def work() -> None:
-        p = AsyncProducer(f"127.0.0.1:{free_port()}", delivery_timeout_ms=100)
+        p = AsyncProducer(f"127.0.0.1:{free_port()}")
         delivery = p.send("t", b"x")
         with pytest.raises(RuntimeError, match="for the event loop of its first call"):
             await asyncio.to_thread(asyncio.run, act_in(delivery))
         if act == "cancel":
             with pytest.raises(RuntimeError, match="for the event loop of its first call"):
                 await asyncio.to_thread(delivery.cancel)
-        with pytest.raises(Expired):
+        await p.abort()
+        with pytest.raises(ProducerClosed):
             await delivery
-        await p.close()
-        assert isinstance(await asyncio.to_thread(delivery.exception), Expired), "once it has ended it is for anybody"
+        told = await asyncio.to_thread(delivery.exception)
+        assert isinstance(told, ProducerClosed), "once it has ended it is for anybody"
 
     run(work)

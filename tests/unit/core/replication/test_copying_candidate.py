@@ -55,6 +55,7 @@ async def test_it_says_in_the_end_what_it_lacks(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_what_it_copies_while_it_asks_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(election, "_CATCH_UP", PATIENCE)
     async with ReplicatedScene(tmp_path) as scene:
         await scene.copy_metadata()
         scene.isolate(3)

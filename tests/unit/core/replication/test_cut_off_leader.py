@@ -47,7 +47,6 @@ class Trio:
 
 @asynccontextmanager
 async def run_trio(place: Path, monkeypatch: pytest.MonkeyPatch, *settings: str) -> AsyncIterator[Trio]:
-    monkeypatch.setattr(metadata_log, "_PATIENCE", 1.0)
     scene = ReplicatedScene(place)
     async with open_brokers(scene, monkeypatch, *QUICK, *settings) as brokers:
         for broker in brokers.values():
