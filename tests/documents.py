@@ -177,7 +177,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=280,
+            timeout=600,
         )
         assert done.returncode == 0, done.stdout
         return done.stdout

@@ -33,7 +33,7 @@ class Sentinels:
             watcher = RedisServer(program, directory / f"sentinel-{number}", sentinel=True, port=port, bind="127.0.0.1")
             watcher.options[f"sentinel monitor {NAME} 127.0.0.1"] = f"{self.servers[0].port} 1"
             # The first one sees a death long before the others, so that no two stand for election.
-            watcher.options[f"sentinel down-after-milliseconds {NAME}"] = 3000 if number else 300
+            watcher.options[f"sentinel down-after-milliseconds {NAME}"] = 4000 if number else 1000
             watcher.options[f"sentinel failover-timeout {NAME}"] = 2000
             self.watchers.append(watcher)
 

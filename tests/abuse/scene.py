@@ -17,6 +17,7 @@ from abuse.process import Sampler, descriptors_of, memory_of
 from abuse.row import MIB, Row
 from abuse.scale import Scale, known
 from abuse.verdict import check_histories
+from abuse.watcher import CATCH_UP
 from abuse.wire import Line
 from broker_process import BrokerProcess
 from kafka_server import LIST_GROUPS
@@ -220,7 +221,7 @@ class Scene:
         """Nothing that the well-behaved clients were promised is lost, doubled or out of order: how much that was."""
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()
-        self._watcher.wait(60)
+        self._watcher.wait(2 * CATCH_UP)
         topics = {layout: f"{STEADY}.{layout}" for layout in self.layouts}
         return check_histories(self.broker.port, self._place / "history", topics)
 

@@ -26,12 +26,14 @@ QUEUED = 1_000_000  # ns without a processor that are noted
 TICKS = os.sysconf("SC_CLK_TCK")  # of /proc/stat, in a second
 _STOLEN = 8  # column of /proc/stat
 POLL = 0.02  # seconds that a fetch asks to wait for records
-CATCH_UP = 1.0  # seconds that consumers have for the last that was produced
+CATCH_UP = 60.0  # seconds that consumers have for the last that was produced
 PATIENCE = 120.0  # seconds until a client takes its connection for dead
 _REFUSED_FOR_GOOD = {45: "OUT_OF_ORDER_SEQUENCE_NUMBER", 47: "INVALID_PRODUCER_EPOCH", 59: "UNKNOWN_PRODUCER_ID"}
 _DUPLICATE = 46
 
 over = threading.Event()  # nothing is produced any more
+produced: dict[str, int] = {}  # by layout: the highest offset that was acknowledged
+reached: dict[str, int] = {}  # by layout: what its consumer reads next
 
 
 class Book:
@@ -110,6 +112,7 @@ def produce(port: int, book: Book, layout: str) -> None:
             # Only in dense layouts are the offsets of a batch told by its first.
             known_offset = row["base_offset"] + at if row["error_code"] == 0 and (layout != "entries" or not at) else -1
             book.event("acked", layout, each, known_offset)
+            produced[layout] = max(known_offset, produced.get(layout, -1))
         number = numbers.stop
         time.sleep(PAUSE)
 
@@ -132,6 +135,7 @@ def fetch(port: int, book: Book, layout: str) -> None:
             if at >= offset:
                 book.event("read", layout, at, value.decode())
                 offset = at + 1
+        reached[layout] = offset
         time.sleep(PAUSE)
 
 
@@ -197,11 +201,16 @@ def main() -> None:
     works.append((ping, given["port"], given["layouts"][0]))
     for layout in given["layouts"]:
         works += [(produce, given["port"], layout), (fetch, given["port"], layout)]
-    for work, port, about in works:
-        threading.Thread(target=work, args=(port, book, about), daemon=True).start()
+    threads = [threading.Thread(target=work, args=(port, book, about), daemon=True) for work, port, about in works]
+    for thread in threads:
+        thread.start()
     sys.stdin.read()
     over.set()
-    time.sleep(CATCH_UP)
+    until = time.monotonic() + CATCH_UP
+    for thread in (each for each, (work, *_) in zip(threads, works, strict=True) if work is produce):
+        thread.join(max(until - time.monotonic(), 0.0))
+    while any(reached.get(layout, -1) <= last for layout, last in list(produced.items())) and time.monotonic() < until:
+        time.sleep(PAUSE)
     os._exit(0)
 
 

@@ -72,7 +72,7 @@ def repository(tmp_path: Path) -> Repository:
     return Repository(tmp_path)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_what_became_slower_is_named_and_only_that(repository: Repository) -> None:
     alone = repository.check("Heartbeat")
     assert alone.returncode == 1
@@ -90,14 +90,14 @@ def test_what_became_slower_is_named_and_only_that(repository: Repository) -> No
     assert _change(committed.stdout, "Heartbeat") > 3
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_an_unchanged_tree_passes_again_and_again(repository: Repository) -> None:
     for _ in range(RUNS):
         ran = repository.check("--base", "HEAD", "validate_batch, 100", "Schema.decode", "Heartbeat", "Produce 16")
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_commit_that_cannot_run_these_benchmarks_is_counted_with_its_own(repository: Repository) -> None:
     (repository.place / "korvet_fast" / "newer.py").write_text("THERE = True\n")
     cases = repository.place / "benchmarks" / "requests" / "cases.py"
@@ -108,7 +108,7 @@ def test_a_commit_that_cannot_run_these_benchmarks_is_counted_with_its_own(repos
     assert "it is counted with its own benchmarks" in ran.stderr
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_an_extension_of_other_sources_is_built_and_not_taken_for_up_to_date(repository: Repository) -> None:
     require("cargo")
     line = "    verify(header, bytes)?;\n"

@@ -10,12 +10,19 @@ from benchmarks.peers.process import PeerError
 from benchmarks.profile import PLACES, Shares, watch
 from broker_process import BrokerProcess
 
+PATIENCE = 200.0  # seconds
+
 
 def test_a_broker_without_work_waits(tmp_path: Path) -> None:
+    """As soon as it has nothing to do any more of its start, on a busy machine."""
     shares: Shares = {}
-    with BrokerProcess(tmp_path) as broker, watch(broker.pid, shares):
-        time.sleep(1)  # what is looked at: a second of nothing
-    assert shares["waiting"] > 0.5
+    with BrokerProcess(tmp_path) as broker:
+        until = time.monotonic() + PATIENCE
+        while shares.get("waiting", 0.0) <= 0.5:
+            assert time.monotonic() < until, shares
+            shares.clear()
+            with watch(broker.pid, shares):
+                time.sleep(1)  # what is looked at: a second of nothing
     assert set(shares) <= set(PLACES)
     assert sum(shares.values()) == pytest.approx(1)
 

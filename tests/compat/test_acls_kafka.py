@@ -10,7 +10,6 @@ import pytest
 
 import acl_cases
 from acl_cases import AUTHORIZATION, Case, cluster_bindings
-from benchmarks.peers.process import free_ports
 from faults.producer_brokers import SmallKafka
 from kafka_server import (
     API_VERSIONS,
@@ -23,6 +22,7 @@ from kafka_server import (
     kafka_server,
 )
 from korvet_fast.core.acls.binding import AclBinding, AclFilter, ResourceType
+from redis_server import free_port
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -52,7 +52,7 @@ class AclKafka(SmallKafka):
 
     def __init__(self, place: Path) -> None:
         super().__init__(place)
-        (self.admin,) = free_ports(1)
+        self.admin = free_port()
 
     def prepare(self) -> None:
         super().prepare()

@@ -20,6 +20,7 @@ PAGES = (
     "docs/security.md",
 )
 BROKER = {"docs/operations.md", "docs/producer.md"}  # pages that expect one to run
+pytestmark = pytest.mark.timeout(1200)  # some may wait for others that have the ports
 
 
 @pytest.fixture(autouse=True)

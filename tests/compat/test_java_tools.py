@@ -109,7 +109,7 @@ def test_console_producer_and_offsets(tools: Tools, session: Session, topic: str
 def test_console_consumer_by_partition(tools: Tools, session: Session, topic: str) -> None:
     fill(session, topic, *(b"line %d" % n for n in range(20)), compression="zstd")
     place = ("--topic", topic, "--partition", "0", "--offset", str(first(tools, topic) + 5))
-    printed = tools.run(CONSUMER, *place, "--max-messages", "15", "--timeout-ms", "20000")
+    printed = tools.run(CONSUMER, *place, "--max-messages", "15", "--timeout-ms", "120000")
     assert printed.splitlines() == [f"line {n}" for n in range(5, 20)]
 
 
@@ -119,7 +119,7 @@ def test_console_consumers_of_a_group_go_on_where_the_last_one_ended(tools: Tool
     lines = [f"from:here,number:{n}\tkey{n}\tline {n}\n" for n in range(30)]
     tools.run(PRODUCER, "--topic", topic, *shape, stdin="".join(lines))
     shown = [each for name in ("headers", "key", "offset") for each in ("--property", f"print.{name}=true")]
-    read = ("--topic", topic, "--group", topic, "--from-beginning", "--timeout-ms", "20000", *shown)
+    read = ("--topic", topic, "--group", topic, "--from-beginning", "--timeout-ms", "120000", *shown)
     printed = tools.run(CONSUMER, *read, "--max-messages", "12") + tools.run(CONSUMER, *read, "--max-messages", "18")
     base = first(tools, topic)
     expected = [f"Offset:{base + n}\tfrom:here,number:{n}\tkey{n}\tline {n}" for n in range(30)]

@@ -11,6 +11,7 @@ from redis_server import PROGRAMS, RedisServer, find_program
 from requirement import missing, require
 
 MOST = 9_000  # bytes of the README
+pytestmark = pytest.mark.timeout(1200)  # some may wait for others that have the ports
 
 
 @pytest.fixture(autouse=True)

@@ -68,7 +68,7 @@ def send(broker: BrokerProcess, topic: str, *values: bytes, timestamp: int = 0, 
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 10_000_000, **settings})
     for value in values:
         producer.produce(topic, value, timestamp=timestamp, on_delivery=note)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
     return reports
 
 
@@ -203,7 +203,7 @@ def test_partitions_by_default_by_order_and_added(admin: AdminClient, broker: Br
     assert partitions(topic) == 5
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(topic, b"in the new one", partition=4)
-    assert producer.flush(20) == 0
+    assert producer.flush(120) == 0
     assert refusal(create, admin, f"{topic}-none", 0)[0] == "INVALID_PARTITIONS"
 
 

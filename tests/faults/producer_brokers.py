@@ -120,10 +120,13 @@ class KafkaBroker(Brokers):
 
 
 class SmallKafka(Kafka):
-    """`seen`: the port that it tells clients, if another than its own. Where there is no Kafka, the test is skipped."""
+    """`seen`: the port that it tells clients, if another than its own. Where there is no Kafka, the test is skipped.
+
+    Its ports stay its own until it listens there, and while it is dead: no connection of somebody else gets them.
+    """
 
     def __init__(self, place: Path, seen: int | None = None) -> None:
-        super().__init__(place)
+        super().__init__(place, (free_port(), free_port()))
         self._seen = seen or self.port
 
     def prepare(self) -> None:

@@ -18,6 +18,7 @@ from faults.redis.load import at_work
 from kafka_server import METADATA, PRODUCE, frame, make_batch, run
 from korvet_fast.wire.kafka.errors import CODES
 from raw_connection import connect, read_log, reset, start_producer
+from redis_server import free_port
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,7 @@ def test_a_real_client_on_a_network_that_cuts(tmp_path: Path) -> None:
     print(f"seed {seed}")
     chance = random.Random(seed)
     refused: list[str] = []
+    port = free_port()
 
     def fault(number: int) -> Fault:
         # Ever longer, so that it ends; a client needs some 500 bytes to find out who it speaks with.
@@ -172,8 +174,6 @@ def test_a_real_client_on_a_network_that_cuts(tmp_path: Path) -> None:
         assert producer.flush(200) == 0
 
     async def scenario() -> None:
-        async with start_proxy(0, fault) as reserved:
-            port = reserved.port
         advertised = ("--advertise", f"kafka://127.0.0.1:{port}")
         with BrokerProcess(tmp_path / "data", arguments=advertised) as broker:
             async with connect(broker.port) as client:

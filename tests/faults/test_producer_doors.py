@@ -52,6 +52,14 @@ async def await_more(producer: AsyncProducer) -> None:
             await asyncio.sleep(0.01)
 
 
+async def await_unread(producer: AsyncProducer) -> None:
+    """Until something is on its way to a stopped broker, or, where nothing is answered, is told to be."""
+    told = producer.metrics().delivered
+    async with asyncio.timeout(PATIENCE):
+        while not producer.metrics().requests_in_flight and producer.metrics().delivered == told:
+            await asyncio.sleep(0.01)
+
+
 def send_under_kills(broker: BrokerProcess, address: str) -> tuple[list[Delivery], History, set[Sent]]:
     """The messages, their history without the delivered ones, and what the log has of them; every rule was checked."""
     history = History()
@@ -65,6 +73,7 @@ def send_under_kills(broker: BrokerProcess, address: str) -> tuple[list[Delivery
                 if number % 2:
                     broker.pause()
                     await asyncio.sleep(STILL)
+                    await await_unread(producer)
                 await asyncio.to_thread(broker.kill)
                 await asyncio.to_thread(broker.start)
             await await_more(producer)

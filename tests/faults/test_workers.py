@@ -48,7 +48,12 @@ def test_killed_workers_are_replaced(workers: Workers) -> None:
             workers.pid_of(1 + turn % 2)
             workers.wait_for_leaders("load", 1, 2)
     assert load.check(workers.port) == set()
-    assert sum("has ended (SIGKILL)" in line for line in workers.log) == KILLS
+    # A worker that a busy machine lets stand still is killed by the parent.
+    assert count(workers, "has ended (SIGKILL)") == KILLS + count(workers, "gave no sign of life")
+
+
+def count(workers: Workers, words: str) -> int:
+    return sum(words in line for line in workers.log)
 
 
 def test_a_killed_parent_takes_its_workers_along(workers: Workers) -> None:
@@ -99,7 +104,6 @@ def test_a_worker_that_stands_still_is_killed(workers: Workers) -> None:
             load.wait_for(100)
             before = workers.pid_of(worker)
             workers.signal_worker(worker, signal.SIGSTOP)
-            assert workers.pid_of(worker) == before
             deadline = time.monotonic() + WITHIN
             while before in workers.find_children():
                 assert time.monotonic() < deadline, "it stands still, and is not killed"
@@ -108,8 +112,7 @@ def test_a_worker_that_stands_still_is_killed(workers: Workers) -> None:
             workers.wait_for_leaders("load", 1, 2)
             load.wait_for(100)
     assert load.check(workers.port) == set()
-    killed = sum("gave no sign of life" in line for line in workers.log)
-    assert killed == sum("has ended (SIGKILL)" in line for line in workers.log) >= 2
+    assert count(workers, "gave no sign of life") == count(workers, "has ended (SIGKILL)") >= 2
 
 
 @pytest.mark.parametrize("worker", [1, 2])

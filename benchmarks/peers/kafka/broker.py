@@ -49,14 +49,17 @@ appender.console.layout.pattern = %d %p %m (%c)%n%throwable
 
 
 class Kafka(Peer):
-    """`with Kafka(directory) as kafka:` starts it on free ports with everything it writes below `directory`."""
+    """`with Kafka(directory) as kafka:` starts it on free ports with everything it writes below `directory`.
+
+    `ports`: of its listeners for clients and for controllers, where they are to be others.
+    """
 
     name = f"Apache Kafka {jars.version()}"
     identity = 1
     heap = "1G"  # the start script's
 
-    def __init__(self, directory: Path) -> None:
-        port, controller = free_ports(2)
+    def __init__(self, directory: Path, ports: tuple[int, int] | None = None) -> None:
+        port, controller = ports or free_ports(2)
         super().__init__(directory, port)
         self.controllers: Mapping[int, int] = {self.identity: controller}  # ports, by id
         self.cluster = make_cluster_id()

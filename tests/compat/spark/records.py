@@ -6,20 +6,21 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 Record = tuple[bytes | None, bytes | None, Any]
+PATIENCE = 120.0  # seconds for anything at all
 
 
 def read(bootstrap: str, topic: str) -> dict[int, list[Record]]:
     """Key, value and headers of each partition's records, in order, by librdkafka."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "test", "auto.offset.reset": "error"})
     try:
-        places = consumer.list_topics(topic, 10).topics[topic].partitions
-        bounds = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), 10) for number in places}
+        places = consumer.list_topics(topic, PATIENCE).topics[topic].partitions
+        bounds = {number: consumer.get_watermark_offsets(TopicPartition(topic, number), PATIENCE) for number in places}
         left = {number: end for number, (start, end) in bounds.items() if end > start}
         consumer.assign([TopicPartition(topic, number, bounds[number][0]) for number in left])
         found: dict[int, list[Record]] = defaultdict(list)
         while left:
-            message = consumer.poll(30)
-            assert message is not None, "nothing came for 30 s"
+            message = consumer.poll(PATIENCE)
+            assert message is not None, "nothing comes"
             assert message.error() is None, message.error()
             number = message.partition()
             found[number].append((message.key(), message.value(), message.headers()))

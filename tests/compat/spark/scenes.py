@@ -9,6 +9,7 @@ from benchmarks.peers.kafka.broker import Kafka
 from benchmarks.peers.process import PeerError
 from compat.spark import topics
 from compat.world import STORES, open_world
+from redis_server import free_port
 from requirement import missing
 
 BROKERS = (*STORES, "kafka")
@@ -38,7 +39,7 @@ def open_scene(broker: str, place: Path) -> Iterator[Scene]:
 @contextmanager
 def _kafka(place: Path) -> Iterator[Kafka]:
     try:
-        with Kafka(place / "kafka") as kafka:
+        with Kafka(place / "kafka", (free_port(), free_port())) as kafka:
             yield kafka
     except PeerError as error:
         missing(str(error))

@@ -57,7 +57,7 @@ def pipe(session: Session, bootstrap: str, place: Path) -> None:
     """Rows to a topic, from there as a stream to another one, and from there to files."""
     made = {"rows": ROWS, "partitions": 4, "select": MADE}
     # Both executors start with it, each a Java machine of its own that unpacks the archive.
-    session.ask("copy", within=180, source=made, sink=sink(bootstrap, "first"))
+    session.ask("copy", source=made, sink=sink(bootstrap, "first"))
     checkpoint = str(place / "checkpoint")
     copied = source(bootstrap, "first", "key", "value")
     answer = session.ask("stream", source=copied, sink=sink(bootstrap, "second"), checkpoint=checkpoint)

@@ -102,7 +102,7 @@ def test_a_batch_that_was_broken_off_is_there_once(spark: SparkSession, broker: 
     def follow() -> int:
         follower = jobs.StreamExport(str(place), str(checkpoint))
         given = {**options(broker, "again"), "maxOffsetsPerTrigger": "300"}
-        assert follower.start(spark, given, None).awaitTermination(60)
+        assert follower.start(spark, given, None).awaitTermination(250)
         return follower.rows
 
     assert follow() == 1000
@@ -117,7 +117,7 @@ def test_a_batch_that_was_broken_off_is_there_once(spark: SparkSession, broker: 
     topics.create(broker.bootstrap, "another", 1)
     with pytest.raises(StreamingQueryException) as failure:
         query = jobs.StreamExport(str(place), str(checkpoint)).start(spark, options(broker, "another"), None)
-        query.awaitTermination(60)
+        query.awaitTermination(250)
     assert explain(failure.value).startswith("partition 0 of topic 'again' is gone")
 
 

@@ -16,7 +16,7 @@ def alone_on_its_ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
         yield
 
 
-@pytest.mark.timeout(400)  # three times Spark is started
+@pytest.mark.timeout(1200)  # three times Spark is started
 def test_a_pipeline_on_spark(tmp_path: Path) -> None:
     require("java")
     commands, consume = examples("docs/spark-pipeline.md", "sh")
@@ -31,7 +31,7 @@ def test_a_pipeline_on_spark(tmp_path: Path) -> None:
         assert sorted(printed.splitlines()) == sorted(consume.printed.splitlines())
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_the_readme_shows_a_topic_in_spark(tmp_path: Path) -> None:
     require("java")
     *_, example = examples("README.md", "python")
@@ -42,7 +42,7 @@ def test_the_readme_shows_a_topic_in_spark(tmp_path: Path) -> None:
     assert [[cell.strip() for cell in row] for row in rows[1:]] == [["0", "one"], ["1", "two"]]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_spark_reference(tmp_path: Path) -> None:
     """docs/spark.md: its pieces as one program, after the lines that make a session and say where the broker is."""
     require("java")

@@ -43,7 +43,7 @@ def run(found: DataFrame, place: Path) -> list[dict[str, Any]]:
     """All there is now, added to Parquet files; what Spark says about each micro-batch."""
     writer = found.writeStream.format("parquet").option("path", str(place / "out"))
     query = writer.option("checkpointLocation", str(place / "checkpoint")).trigger(availableNow=True).start()
-    assert query.awaitTermination(90)
+    assert query.awaitTermination(250)
     return [json.loads(progress.json) for progress in query.recentProgress]
 
 
@@ -95,7 +95,7 @@ def test_progress_tells_offsets_lag_and_rates(
     heard = Listener()
     spark.streams.addListener(heard)
     progress = run(load(spark, broker, subscribe=topic, maxOffsetsPerTrigger="50"), tmp_path)[:2]
-    assert heard.ended.wait(60)
+    assert heard.ended.wait(250)
     spark.streams.removeListener(heard)
     (first,), (last,) = map(source_metrics, progress)
     assert heard.metrics[:2] == [[first], [last]], "Spark's JSON and its Python objects say the same"

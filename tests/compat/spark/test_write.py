@@ -117,7 +117,7 @@ def test_a_stream_in_append_and_in_complete_mode(
         topics.create(broker.bootstrap, f"stream-{mode}", PARTITIONS)
         writer = frame.writeStream.format("korvet").outputMode(mode).trigger(availableNow=True)
         writer = writer.option("kafka.bootstrap.servers", broker.bootstrap).option("topic", f"stream-{mode}")
-        writer.option("checkpointLocation", str(tmp_path / mode)).start().awaitTermination(60)
+        assert writer.option("checkpointLocation", str(tmp_path / mode)).start().awaitTermination(250)
     appended = [row for rows in read(broker.bootstrap, "stream-append").values() for row in rows]
     assert sorted(value for _, value, _ in appended) == sorted(b"value %d" % n for n in range(5000))
     completed = [row[:2] for rows in read(broker.bootstrap, "stream-complete").values() for row in rows]
@@ -134,7 +134,7 @@ def test_a_topic_is_not_made_where_the_broker_makes_none(
 ) -> None:
     broker = start_broker("auto.create.topics.enable=false")
     with pytest.raises(PySparkException, match="topic 'nope': There is no such topic or partition here"):
-        write(spark.sql("SELECT 'x' AS value"), broker.bootstrap, "nope", **{"kafka.request.timeout.ms": "1000"})
+        write(spark.sql("SELECT 'x' AS value"), broker.bootstrap, "nope", **{"kafka.request.timeout.ms": "5000"})
 
 
 @pytest.mark.parametrize(

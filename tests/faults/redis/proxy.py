@@ -64,9 +64,11 @@ class RedisProxy:
         """Let so many bytes of the next such command pass, at most all of them; then reset both sides."""
         return self._add(Cut(command, "request", passing))
 
-    def hold(self) -> None:
-        """From now on nothing passes, and no connection ends."""
-        self._tell(lambda: self._open.clear())
+    def hold(self) -> int:
+        """From now on nothing passes, and no connection ends. Returns how many commands had come by then."""
+        come: list[int] = []
+        self._tell(lambda: (self._open.clear(), come.append(len(self.trace))))
+        return come[0]
 
     def release(self) -> None:
         """Everything passes again, first what was held: also of connections that the client has given up."""

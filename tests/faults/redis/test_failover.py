@@ -70,7 +70,10 @@ def test_one_copy_is_lost_and_told(serve: Serve, start_redis: StartRedis) -> Non
 
 
 def test_a_sentinel_failover_under_load(serve: Serve, redis_sentinels: Sentinels) -> None:
-    """F16: the new master is found, epochs rise once, and what the replica did not have is told."""
+    """F16: the new master is found, epochs rise once for it, and what the replica did not have is told.
+
+    On a busy machine Sentinels may take a master for dead that lives, and that is another failover.
+    """
     redis_sentinels.replica.wait_for_stream(redis_sentinels.master)
     broker = serve(redis_sentinels.url)
     create_topic(broker.bootstrap, "load", 2)
@@ -83,7 +86,7 @@ def test_a_sentinel_failover_under_load(serve: Serve, redis_sentinels: Sentinels
         wait_for_appends(master, read_lengths(master))
         load.wait_for(200)
     load.check(broker.port, may_lose=partial(reported, broker, "load"))
-    assert epochs(broker) == [ROOM] * 2
+    check_epochs(broker)
 
 
 def test_an_operators_failover_under_load(serve: Serve, redis_sentinels: Sentinels) -> None:
@@ -101,6 +104,11 @@ def test_an_operators_failover_under_load(serve: Serve, redis_sentinels: Sentine
         wait_for_appends(master, read_lengths(master))
         load.wait_for(200)
     load.check(broker.port, may_lose=partial(reported, broker, "load"))
+    check_epochs(broker)
+
+
+def check_epochs(broker: BrokerProcess) -> None:
+    """Those of both partitions rose once for each time that the history of Redis broke, which it did."""
     breaks = count_breaks(broker)
     assert breaks
     assert epochs(broker) == [ROOM * breaks] * 2

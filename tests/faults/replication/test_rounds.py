@@ -23,7 +23,7 @@ from faults.replication.trio import Trio
 ROUNDS = int(os.environ.get("KORVET_TEST_ROUNDS", "2"))
 SEED = int(os.environ.get("KORVET_TEST_SEED", "20260101"))
 PARTITIONS = 3
-LONGER = 2.5  # seconds: than the lag timeout
+LONGER = 5.0  # seconds: than the lag timeout
 
 
 class Chaos:

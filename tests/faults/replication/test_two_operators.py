@@ -61,7 +61,7 @@ def test_topics_that_were_acknowledged_stay_whoever_was_named(tmp_path: Path) ->
         assert acknowledged
         assert all(operator.led for operator in operators)
         leader = trio.appoint_registry([1, 2, 3])
-        assert admin.create_topics([NewTopic("last", 1, 3)])["last"].result(60) is None
+        trio.run("topic", "create", "last", "--partitions", "1", "--replication-factor", "3")
         until(trio, lambda: {scrape(trio, broker)[LEADER] for broker in trio.brokers} == {leader})
         for broker in trio.brokers.values():
             one = AdminClient({"bootstrap.servers": broker.bootstrap})

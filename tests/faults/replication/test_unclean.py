@@ -11,6 +11,7 @@ from confluent_kafka import Producer
 from broker_process import BrokerProcess
 from counts import note, note_values
 from faults.redis.load import read_log
+from faults.replication.metrics import until
 from faults.replication.trio import PATIENCE, Trio
 
 
@@ -26,6 +27,12 @@ def run_command(broker: BrokerProcess, *arguments: str) -> str:
     command = [sys.executable, "-m", "korvet_fast", *arguments, "--bootstrap", broker.bootstrap]
     done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else " ".join(done.stderr.split()) or str(done.returncode)
+
+
+def ends(trio: Trio, code: int, words: str, *command: str) -> bool:
+    """Whether a command ends so, and says this: the broker that it asks may hear a moment later how things are."""
+    done = trio.run_once(*command)
+    return done.returncode == code and words in " ".join(done.stderr.split())
 
 
 def find_stray(trio: Trio, broker: int) -> Path:
@@ -53,15 +60,11 @@ def test_what_is_lost_is_told_and_then_lost(tmp_path: Path) -> None:
         trio.start(late)  # what it writes into the metadata log waits until it has copied that itself
         trio.wait_for("orders", lambda one: one.leader == -1)
         unclean = ("partition", "lead", "orders", "0", "--broker", str(late), "--unclean")
-        refused = trio.run_once(*unclean[:-1])
-        assert refused.returncode == 1
-        assert "is not in sync, and would lose records" in refused.stderr
-        warned = trio.run_once(*unclean)
-        assert warned.returncode == 2
+        until(trio, lambda: ends(trio, 1, "is not in sync, and would lose records", *unclean[:-1]))
         told = f"broker {late} lacks 30 records of orders 0, and what only broker {leader} has, which is away"
-        assert told in " ".join(warned.stderr.split())
-        needless = trio.run_once("partition", "lead", "orders", "0", "--broker", str(heir), "--unclean")
-        assert f"broker {heir} is in sync, so nothing is lost" in needless.stderr
+        until(trio, lambda: ends(trio, 2, told, *unclean))
+        needless = ("partition", "lead", "orders", "0", "--broker", str(heir), "--unclean")
+        until(trio, lambda: f"broker {heir} is in sync, so nothing is lost" in trio.run_once(*needless).stderr)
         trio.run(*unclean, "--yes")
         assert trio.find_leader("orders") == late
         trio.start(leader)

@@ -12,7 +12,7 @@ from broker_process import BrokerProcess
 from compat.spark import topics
 from faults.spark.conftest import Drivers
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 PARTITIONS = 2
 ROWS = 100_000
 MADE = ("cast(id as string) as key", "cast(id as string) as value")

@@ -69,7 +69,8 @@ def test_a_broker_that_is_gone(start_broker: Callable[..., BrokerProcess], idemp
                 broker.kill()
             yield page
 
-    limits = {"kafka.delivery.timeout.ms": "1500", "kafka.request.timeout.ms": "1000"}
-    words = r"for partition 0 of topic 't': not stored within kafka\.delivery\.timeout\.ms \(1\.5 s\); .*127\.0\.0\.1"
+    # Longer than a busy machine takes for the pages before.
+    limits = {"kafka.delivery.timeout.ms": "10000", "kafka.request.timeout.ms": "5000"}
+    words = r"for partition 0 of topic 't': not stored within kafka\.delivery\.timeout\.ms \(10 s\); .*127\.0\.0\.1"
     with pytest.raises(ClientError, match=words):
         sink(broker, **limits, **{"kafka.enable.idempotence": idempotent}).write(killing())

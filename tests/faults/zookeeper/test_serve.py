@@ -80,7 +80,8 @@ async def test_a_broker_whose_id_is_taken_does_not_start(
     tmp_path: Path, where: ConnectString, eyes: KazooClient
 ) -> None:
     ports = free_port(), free_port()
-    with serve(tmp_path / "first", ports[0], str(where), "node.id=3"):
+    patient = "zookeeper.session.timeout.ms=60000"  # it has its id while the other one starts, on a busy machine too
+    with serve(tmp_path / "first", ports[0], str(where), "node.id=3", patient):
         second = serve(tmp_path / "second", ports[1], str(where), "node.id=3")
         with pytest.raises(AssertionError, match="did not become ready"):
             await asyncio.to_thread(second.start)
