@@ -29,6 +29,7 @@ _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # to a listener th
 _RECORD: Final = 16 * 1024  # bytes that a TLS record holds; more parts than one record are not worth joining
 _NOTHING: Final = memoryview(b"")
 _AT_ONCE: Final = SMALL  # bytes given to OpenSSL, and taken: it keeps a buffer as large as the largest was
+_WARY: Final = 20 * 1024  # more bytes than a record has that is not whole
 _LITTLE: Final = 2048  # bytes given to it where they may be records that say little, each of which is work
 
 
@@ -52,7 +53,9 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._paused = self._decrypting = False  # the connection does not read; it is given bytes at this moment
         self._unsent = False  # the peer takes nothing, and what is encrypted stays
         self._undelivered = _NOTHING  # bytes from the socket that OpenSSL has not got yet
-        self._lean = _RECORD  # bytes that it got beyond twice those that it gave: records that are not whole, or empty
+        self._lean = (
+            _WARY + 1
+        )  # bytes that it got beyond twice those that it gave: records that are not whole, or empty
         self._least = 0  # of `_lean`: whoever has sent much that says little gets no large pieces any more
         self._resting = False  # the next bytes wait for a turn
         self._counted = 0  # bytes that the pool counts for what is encrypted
@@ -64,7 +67,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._connection.connection_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        pool, proven = self._pool, self._established and not self._lean
+        pool, proven = self._pool, self._established and self._lean <= _WARY
         return self._ciphertext if proven and pool.used <= pool.limit else self._ciphertext[:SMALL]
 
     def buffer_updated(self, size: int) -> None:
@@ -240,8 +243,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         cut = False  # the end of a record is not there yet
         while filled < len(buffer):
             if cut or not (self._incoming.pending or self._tls.pending()):
-                if fed and self._lean > 2 * _RECORD:
-                    self._least, self._resting = 1, True
+                if fed and self._lean > 2 * _WARY:
+                    self._least, self._resting = _WARY + 1, True
                     break
                 fed = self._feed()
                 if not fed:
@@ -261,7 +264,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _feed(self) -> int:
         """Give OpenSSL the next bytes from the socket; returns how many."""
-        most = _LITTLE if self._lean else _AT_ONCE
+        most = _LITTLE if self._lean > _WARY else _AT_ONCE
         piece, self._undelivered = self._undelivered[:most], self._undelivered[most:]
         self._lean += len(piece)
         return self._incoming.write(piece)
