@@ -81,9 +81,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._established:
             self._undelivered = self._ciphertext[:size]
             self._read_on()
-            if self._undelivered and not self._closed:  # reading stopped, and other connections need the buffer
-                self._undelivered = memoryview(bytes(self._undelivered))
-                self._count()
         else:
             self._undelivered = memoryview(bytes(self._ciphertext[:size]))
             self._count()
@@ -202,10 +199,17 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._read_on()  # its first request may have come with the end of the handshake
 
     def _read_on(self) -> None:
-        """Give the connection what has come, then have the socket read, unless the connection stops that."""
+        """Give the connection what has come, and keep what it does not take."""
         self._resting = False
-        if self._closed or self._paused or not self._established:
-            return
+        if self._established and not (self._closed or self._paused):
+            self._pass_on()
+        if self._undelivered:  # reading stopped; other connections need the buffer, and a part would keep the whole
+            self._undelivered = _NOTHING if self._closed else memoryview(bytes(self._undelivered))
+        if (self._incoming.pending or self._undelivered or self._counted) and not self._closed:
+            self._count()
+
+    def _pass_on(self) -> None:
+        """Give the connection what has come, then have the socket read, unless something stops that."""
         self._decrypting = True
         try:
             self._decrypt()
@@ -217,8 +221,6 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
         if self._outgoing.pending:
             self._flush()  # TLS answers some messages by itself
-        if self._incoming.pending or self._counted:
-            self._count()
         if self._resting:
             self._transport.pause_reading()
             self._turns.put_off(self._read_on)
@@ -265,7 +267,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
     def _feed(self) -> int:
         """Give OpenSSL the next bytes from the socket; returns how many."""
         most = _LITTLE if self._lean > _WARY else _AT_ONCE
-        piece, self._undelivered = self._undelivered[:most], self._undelivered[most:]
+        piece, self._undelivered = self._undelivered[:most], self._undelivered[most:] or _NOTHING
         self._lean += len(piece)
         return self._incoming.write(piece)
 
