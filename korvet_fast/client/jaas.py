@@ -9,7 +9,7 @@ _MODULES: Final = {
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
 }
-_FORM: Final = 'MODULE required username="NAME" password="PASSWORD";'
+_FORM: Final = 'MODULE required username="NAME" password="PASSWORD"; with one semicolon, at its end'
 _TOKEN: Final = re.compile(r'\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<word>[^\s"=;]+)|(?P<sign>[=;]))', re.DOTALL)
 
 
@@ -25,7 +25,7 @@ def read_options(text: str, mechanism: str) -> Mapping[str, str]:
     """The options of the mechanism's module. Raises as `read_jaas`."""
     words = _split(text)
     if len(words) < 2 or words[-1] != ";" or ";" in words[:-1]:
-        raise ValueError(f"{_FORM} with nothing behind the semicolon")
+        raise ValueError(_FORM)
     module, options = words[0], words[2:-1]
     if mechanism not in _MODULES.get(module, ()):
         fit = [name for name, mechanisms in _MODULES.items() if mechanism in mechanisms]
@@ -41,7 +41,7 @@ def _split(text: str) -> list[str]:
     while position < len(text):
         found = _TOKEN.match(text, position)
         if found is None:
-            raise ValueError(f"{_FORM}; a quote stands alone in it")
+            raise ValueError(f"{_FORM}, and no quote that stands alone")
         quoted = found["quoted"]
         words.append(found[0].strip() if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
         position = found.end()

@@ -18,6 +18,7 @@ from korvet_fast.endpoint import Address
 from korvet_fast.errors import SettingError
 from korvet_fast.net.certificates import explain_file, file_state
 
+_UNTRUSTED: Final = (18, 19, 20, 21)  # OpenSSL's X509_V_ERR_… of certificates without an authority that is known
 _AUTHORITIES: Final = "a PEM file with certificates of authorities"
 _CERTIFICATE: Final = "a PEM file with a private key and the certificates that belong to it"
 
@@ -63,7 +64,8 @@ def explain_refusal(endpoint: Address, error: Exception, patience: float, *, tls
     if isinstance(error, TimeoutError):
         return Unreachable(f"{endpoint} did not take a connection within {patience:g} s")
     if isinstance(error, ssl.SSLCertVerificationError):
-        return AuthenticationFailed(f"the certificate of {endpoint} is refused: {error.verify_message}")
+        advice = "; name its authority by ssl.truststore.location" if error.verify_code in _UNTRUSTED else ""
+        return AuthenticationFailed(f"the certificate of {endpoint} is refused: {error.verify_message}{advice}")
     if not isinstance(error, OSError):
         return Unreachable(f"cannot connect to {endpoint}: {error}")
     without_tls = f"no TLS with {endpoint}, which may be a listener without it"

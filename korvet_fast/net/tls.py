@@ -31,6 +31,8 @@ _OF_BROKERS: Final = PrincipalRules("DEFAULT")  # a secret tells who they are, a
 _RECORD: Final = 16 * 1024  # bytes that a TLS record holds; more parts than one record are not worth joining
 _NOTHING: Final = memoryview(b"")
 _AT_ONCE: Final = SMALL  # bytes given to OpenSSL, and taken: it keeps a buffer as large as the largest was
+_WARY: Final = 20 * 1024  # more bytes than a record has that is not whole
+_LITTLE: Final = 2048  # bytes given to it where they may be records that say little, each of which is work
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
@@ -53,6 +55,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._paused = self._decrypting = False  # the connection does not read; it is given bytes at this moment
         self._unsent = False  # the peer takes nothing, and what is encrypted stays
         self._undelivered = _NOTHING  # bytes from the socket that OpenSSL has not got yet
+        # Bytes that it got beyond twice those that it gave: of records that are not whole, or that say little.
+        self._lean = _WARY + 1
+        self._least = 0  # of `_lean`: whoever has sent much that says little gets no large pieces any more
+        self._resting = False  # the next bytes wait for a turn
         self._counted = 0  # bytes that the pool counts for what is encrypted
 
     # Called by asyncio
@@ -62,8 +68,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._connection.connection_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        pool = self._pool
-        return self._ciphertext if self._established and pool.used <= pool.limit else self._ciphertext[:SMALL]
+        pool, proven = self._pool, self._established and self._lean <= _WARY
+        return self._ciphertext if proven and pool.used <= pool.limit else self._ciphertext[:SMALL]
 
     def buffer_updated(self, size: int) -> None:
         if self._closed:
@@ -76,12 +82,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._established:
             self._undelivered = self._ciphertext[:size]
             self._read_on()
-            if self._undelivered:  # the connection stopped reading, and other connections need the buffer
-                self._incoming.write(self._undelivered)
-                self._undelivered = _NOTHING
-                self._count()
         else:
-            self._incoming.write(self._ciphertext[:size])
+            self._undelivered = memoryview(bytes(self._ciphertext[:size]))
             self._count()
             self._transport.pause_reading()  # a peer that sends on has to wait for its turn
             self._turns.put_off(self._shake_hands)
@@ -139,7 +141,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._paused = False
-        if not (self._closed or self._decrypting):
+        if not (self._closed or self._decrypting or self._resting):
             self._turns.put_off(self._read_on)
 
     def close(self) -> None:
@@ -163,8 +165,12 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._closed:
             return
         try:
+            self._feed()
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
+            if self._undelivered:
+                self._turns.put_off(self._shake_hands)
+                return
             self._flush()
             self._count()
             self._transport.resume_reading()
@@ -194,9 +200,17 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._read_on()  # its first request may have come with the end of the handshake
 
     def _read_on(self) -> None:
-        """Give the connection what has come, then have the socket read, unless the connection stops that."""
-        if self._closed or self._paused or not self._established:
-            return
+        """Give the connection what has come, and keep what it does not take."""
+        self._resting = False
+        if self._established and not (self._closed or self._paused):
+            self._pass_on()
+        if self._undelivered:  # reading stopped; other connections need the buffer, and a part would keep the whole
+            self._undelivered = _NOTHING if self._closed else memoryview(bytes(self._undelivered))
+        if (self._incoming.pending or self._undelivered or self._counted) and not self._closed:
+            self._count()
+
+    def _pass_on(self) -> None:
+        """Give the connection what has come, then have the socket read, unless something stops that."""
         self._decrypting = True
         try:
             self._decrypt()
@@ -208,14 +222,15 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
         if self._outgoing.pending:
             self._flush()  # TLS answers some messages by itself
-        if self._incoming.pending or self._counted:
-            self._count()
-        if not self._paused:
+        if self._resting:
+            self._transport.pause_reading()
+            self._turns.put_off(self._read_on)
+        elif not self._paused:
             self._transport.resume_reading()
 
     def _decrypt(self) -> None:
-        """Decrypt into the connection's buffers until nothing is left, or the connection stops reading."""
-        while not (self._paused or self._closed):
+        """Decrypt into the connection's buffers until nothing is left, or reading stops."""
+        while not (self._paused or self._closed or self._resting):
             if self._over:
                 self._end()
                 return
@@ -227,11 +242,15 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _fill(self, buffer: memoryview) -> int:
         """Decrypt into `buffer`, all of it if so much has come; returns the bytes."""
-        filled, cut = 0, False  # the end of a record is not there yet
+        filled, fed = 0, 0
+        cut = False  # the end of a record is not there yet
         while filled < len(buffer):
             if cut or not (self._incoming.pending or self._tls.pending()):
-                piece, self._undelivered = self._undelivered[:_AT_ONCE], self._undelivered[_AT_ONCE:]
-                if not self._incoming.write(piece):
+                if fed and self._lean > 2 * _WARY:
+                    self._least, self._resting = _WARY + 1, True
+                    break
+                fed = self._feed()
+                if not fed:
                     break
             try:
                 # With a buffer the answer is a number, which typeshed does not know.
@@ -243,7 +262,15 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
                 self._over = True
                 break
             cut, filled = False, filled + size
+            self._lean = max(self._least, self._lean - 2 * size)
         return filled
+
+    def _feed(self) -> int:
+        """Give OpenSSL the next bytes from the socket; returns how many."""
+        most = _LITTLE if self._lean > _WARY else _AT_ONCE
+        piece, self._undelivered = self._undelivered[:most], self._undelivered[most:] or _NOTHING
+        self._lean += len(piece)
+        return self._incoming.write(piece)
 
     def _end(self) -> None:
         if not self._ended:
@@ -257,7 +284,9 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _count(self) -> None:
         """Count what is encrypted: what the peer did not take, and what the connection does not read yet."""
-        size = self._incoming.pending + (self._transport.get_write_buffer_size() if self._unsent else 0)
+        size = self._incoming.pending + len(self._undelivered)
+        if self._unsent:
+            size += self._transport.get_write_buffer_size()
         more, self._counted = size - self._counted, size
         if more:
             self._pool.take(self._account, more)

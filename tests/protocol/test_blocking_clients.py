@@ -150,9 +150,19 @@ def test_who_is_not_let_in_is_told_why(tmp_path: Path) -> None:
             untold = security(tmp_path, security_protocol="SSL")._replace(authorities="")
             for there, secured, kind, words in (
                 (server, ann(tmp_path, SHA_256, "apple"), ClientError, "as 'ann': Authentication failed"),
-                (server, untold, AuthenticationFailed, "the certificate of .* is refused"),
+                (
+                    server,
+                    untold,
+                    AuthenticationFailed,
+                    r"the certificate of .* is refused: .*; name its authority",
+                ),
                 (plain, ann(tmp_path, SHA_256), Unreachable, "may be a listener without it"),
-                (server, Security(), ConnectionLost, "closed the connection"),
+                (
+                    server,
+                    Security(),
+                    ConnectionLost,
+                    "closed the connection without an answer; perhaps its listener has TLS",
+                ),
             ):
                 with pytest.raises(kind, match=words):
                     await blocking(there, secured, store)

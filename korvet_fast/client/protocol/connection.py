@@ -17,6 +17,7 @@ from korvet_fast.errors import CodecError
 from korvet_fast.wire.kafka.errors import UNSUPPORTED_VERSION
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS
 from korvet_fast.wire.kafka.shapes.message import Message
+from korvet_fast.wire.kafka.shapes.security import SASL_HANDSHAKE
 
 LARGEST_ANSWER = 1 << 30  # bytes of one answer
 LARGEST_VERSIONS = 1 << 20  # bytes of the answer that tells versions; letters, taken for a length, are more
@@ -44,6 +45,7 @@ class ConnectionState:
         self._unanswered: deque[_Request] = deque()
         self._next_id = 0
         self._versions: BrokerVersions | None = None
+        self._served = False  # the broker has answered something else than its versions
         self._largest_answer = largest_answer
         self._frames = FrameReader(min(largest_answer, LARGEST_VERSIONS))
 
@@ -112,8 +114,7 @@ class ConnectionState:
     def lose(self, error: Exception | None) -> ClientError:
         """The socket failed, or (None) the broker ended the stream: returns the failure."""
         if error is None:
-            hint = f" without an answer; {_NO_ANSWER[self._tls]}: {FIND_PORT}" if self._versions is None else ""
-            return self.fail(ConnectionLost(f"{self.endpoint} closed the connection{hint}"))
+            return self.fail(ConnectionLost(f"{self.endpoint} closed the connection{self._explain_end()}"))
         reason = os_reason(error) if isinstance(error, OSError) else str(error)
         lost = ConnectionLost(f"lost the connection to {self.endpoint}: {reason}")
         return self.fail(refused_certificate(self.endpoint, reason) or lost)
@@ -134,6 +135,15 @@ class ConnectionState:
             self._unanswered.clear()
         return self.failure
 
+    def _explain_end(self) -> str:
+        """Why the broker ended the stream, as far as this side can tell."""
+        if self._versions is None:
+            return f" without an answer; {_NO_ANSWER[self._tls]}: {FIND_PORT}"
+        first = self._unanswered[0].message.key if self._unanswered else SASL_HANDSHAKE.key
+        if self._served or first == SASL_HANDSHAKE.key or not self.speaks(SASL_HANDSHAKE):
+            return ""
+        return f"; perhaps it wants a login: set security.protocol=SASL_{'SSL' if self._tls else 'PLAINTEXT'}"
+
     def _encode(self, message: Message, version: int, values: Mapping[str, Any]) -> Parts:
         if self.failure is not None:
             raise self.failure
@@ -153,6 +163,7 @@ class ConnectionState:
         if not self._unanswered:
             raise CodecError("BAD_VALUE", "an answer that nobody asked for")
         request = self._unanswered.popleft()
+        self._served = self._served or request.message.key != API_VERSIONS.key
         version = response_version(request.message, request.version, frame)
         values: dict[str, Any] = request.message.response.decode(frame, version, MOST_ELEMENTS)
         if values["correlation_id"] != request.correlation_id:

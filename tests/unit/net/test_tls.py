@@ -267,6 +267,36 @@ def test_what_comes_while_requests_are_not_read_is_kept_for_later(authority: Aut
     run(scenario)
 
 
+def test_records_that_say_little_are_read_in_many_turns(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To OpenSSL a record of one byte is as much work as one of 16 KiB, or more: others have their turns between."""
+    monkeypatch.setattr("korvet_fast.core.fair_queue.LONGEST", 0.0)  # one piece a turn, however fast it is
+
+    async def scenario() -> None:
+        async with scene(certificates=authority.certificates()) as here:
+            peer = await open_tls_peer(here.tls_address, authority.client())
+            await peer.shake_hands()
+            data, turns = random.randbytes(10_000), 0
+
+            async def count_turns() -> None:
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            counting = asyncio.create_task(count_turns())
+            for record in frame(b"digest " + data):
+                peer.tls.write(bytes([record]))
+            peer.writer.write(peer.written())
+            assert await peer.receive(36) == frame(sha256(data).digest())
+            counting.cancel()
+            assert turns > 80
+            peer.send(frame(b"digest " + data) * 50)  # what says more is read as before
+            assert await peer.receive(36 * 50) == frame(sha256(data).digest()) * 50
+            peer.writer.close()
+
+    run(scenario)
+
+
 def test_a_thousand_handshakes_that_never_end_leave_others_unharmed(
     authority: Authority, many_files: None, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,6 +11,7 @@ from korvet_fast.client.protocol.errors import AuthenticationFailed, ClientError
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.cluster import API_VERSIONS, METADATA
 from korvet_fast.wire.kafka.shapes.fetch import FETCH
+from korvet_fast.wire.kafka.shapes.security import SASL_HANDSHAKE
 from scripted_broker import NODES, SPOKEN, frame
 
 BROKER = Address("broker", 9092)
@@ -38,8 +39,8 @@ def receive(state: ConnectionState, data: bytes, most: int = 1 << 20) -> list[di
         data = data[count:]
 
 
-def connected(spoken: list[dict[str, int]] = SPOKEN) -> ConnectionState:
-    state = ConnectionState(BROKER)
+def connected(spoken: list[dict[str, int]] = SPOKEN, *, tls: bool = False) -> ConnectionState:
+    state = ConnectionState(BROKER, tls=tls)
     (answer,) = receive(state, frame(*sent(state.negotiate()), {"error_code": 0, "api_keys": spoken}))
     assert state.negotiate(answer) is None
     return state
@@ -151,6 +152,23 @@ def test_a_port_that_hangs_up_at_once_is_perhaps_not_for_kafka() -> None:
     assert str(state.lose(None)).startswith(f"{said}: the broker's log")
     late = connected()
     assert str(late.lose(None)) == "broker:9092 closed the connection"
+
+
+@pytest.mark.parametrize(("tls", "protocol"), [(False, "SASL_PLAINTEXT"), (True, "SASL_SSL")])
+def test_a_broker_that_hangs_up_at_the_first_request_perhaps_wants_a_login(tls: bool, protocol: str) -> None:
+    hint = f"; perhaps it wants a login: set security.protocol={protocol}"
+    login = {"mechanism": "PLAIN"}
+    for first, values, served, said in (
+        (METADATA, {}, False, hint),
+        (METADATA, {}, True, ""),
+        (SASL_HANDSHAKE, login, False, ""),
+    ):
+        state = connected([*SPOKEN, {"api_key": SASL_HANDSHAKE.key, "min_version": 1, "max_version": 1}], tls=tls)
+        asked = sent(state.request(first, values))
+        state.request(METADATA, {})
+        if served:
+            receive(state, frame(*asked, NODES))
+        assert str(state.lose(None)) == f"broker:9092 closed the connection{said}"
 
 
 def test_only_the_answer_with_the_versions_has_to_be_small() -> None:
