@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from korvet_fast.core.fair_queue import Turns
 from korvet_fast.net.certificates import Certificates
+from korvet_fast.net.ciphertext import AT_ONCE, Ciphertext
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.pool import SMALL
 from korvet_fast.net.principal import PrincipalRules
@@ -29,10 +30,6 @@ _TLS: Final = "TLS"  # in place of a request's name
 _NO_CERTIFICATE: Final = "PEER_DID_NOT_RETURN_A_CERTIFICATE"  # to a listener that requires one
 _OF_BROKERS: Final = PrincipalRules("DEFAULT")  # a secret tells who they are, and no rule for clients has to fit
 _RECORD: Final = 16 * 1024  # bytes that a TLS record holds; more parts than one record are not worth joining
-_NOTHING: Final = memoryview(b"")
-_AT_ONCE: Final = SMALL  # bytes given to OpenSSL, and taken: it keeps a buffer as large as the largest was
-_WARY: Final = 20 * 1024  # more bytes than a record has that is not whole
-_LITTLE: Final = 2048  # bytes given to it where they may be records that say little, each of which is work
 
 
 class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
@@ -46,19 +43,14 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._ciphertext = shared.ciphertext
         self._pool = shared.pool
         self._turns = Turns(shared.queue, connection.account.address)
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = certificates.context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._received, self._outgoing = Ciphertext(), ssl.MemoryBIO()
+        self._tls = certificates.context().wrap_bio(self._received.bio, self._outgoing, server_side=True)
         self._principals = _OF_BROKERS if connection.dialect.of_peers else certificates.principals
         self._first = True  # nothing has been read yet
         self._established = self._closed = False
-        self._over = self._ended = False  # the peer sends no more; the connection knows
+        self._ended = False  # the connection knows that the peer sends no more
         self._paused = self._decrypting = False  # the connection does not read; it is given bytes at this moment
         self._unsent = False  # the peer takes nothing, and what is encrypted stays
-        self._undelivered = _NOTHING  # bytes from the socket that OpenSSL has not got yet
-        # Bytes that it got beyond twice those that it gave: of records that are not whole, or that say little.
-        self._lean = _WARY + 1
-        self._least = 0  # of `_lean`: whoever has sent much that says little gets no large pieces any more
-        self._resting = False  # the next bytes wait for a turn
         self._counted = 0  # bytes that the pool counts for what is encrypted
 
     # Called by asyncio
@@ -68,8 +60,8 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         self._connection.connection_made(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        pool, proven = self._pool, self._established and self._lean <= _WARY
-        return self._ciphertext if proven and pool.used <= pool.limit else self._ciphertext[:SMALL]
+        large = self._established and self._received.says_much and self._pool.used <= self._pool.limit
+        return self._ciphertext if large else self._ciphertext[:SMALL]
 
     def buffer_updated(self, size: int) -> None:
         if self._closed:
@@ -79,18 +71,18 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             if self._ciphertext[0] != _HANDSHAKE:
                 self._connection.hang_up("foreign protocol", _NO_TLS)
                 return
+        self._received.undelivered = self._ciphertext[:size]
         if self._established:
-            self._undelivered = self._ciphertext[:size]
             self._read_on()
         else:
-            self._undelivered = memoryview(bytes(self._ciphertext[:size]))
+            self._received.keep()
             self._count()
             self._transport.pause_reading()  # a peer that sends on has to wait for its turn
             self._turns.put_off(self._shake_hands)
 
     def eof_received(self) -> bool:
         # The peer may leave out the goodbye that TLS has for this: requests are framed, so none is cut short unseen.
-        self._over = True
+        self._received.over = True
         self._read_on()
         return self._established and not self._closed
 
@@ -141,7 +133,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def resume_reading(self) -> None:
         self._paused = False
-        if not (self._closed or self._decrypting or self._resting):
+        if not (self._closed or self._decrypting or self._received.resting):
             self._turns.put_off(self._read_on)
 
     def close(self) -> None:
@@ -165,10 +157,10 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
         if self._closed:
             return
         try:
-            self._feed()
+            self._received.feed()
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
-            if self._undelivered:
+            if self._received.undelivered:
                 self._turns.put_off(self._shake_hands)
                 return
             self._flush()
@@ -201,12 +193,15 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _read_on(self) -> None:
         """Give the connection what has come, and keep what it does not take."""
-        self._resting = False
+        received = self._received
+        received.resting = False
         if self._established and not (self._closed or self._paused):
             self._pass_on()
-        if self._undelivered:  # reading stopped; other connections need the buffer, and a part would keep the whole
-            self._undelivered = _NOTHING if self._closed else memoryview(bytes(self._undelivered))
-        if (self._incoming.pending or self._undelivered or self._counted) and not self._closed:
+        if self._closed:
+            received.drop()
+            return
+        received.keep()
+        if received.pending or self._counted:
             self._count()
 
     def _pass_on(self) -> None:
@@ -222,7 +217,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             return
         if self._outgoing.pending:
             self._flush()  # TLS answers some messages by itself
-        if self._resting:
+        if self._received.resting:
             self._transport.pause_reading()
             self._turns.put_off(self._read_on)
         elif not self._paused:
@@ -230,47 +225,16 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _decrypt(self) -> None:
         """Decrypt into the connection's buffers until nothing is left, or reading stops."""
-        while not (self._paused or self._closed or self._resting):
-            if self._over:
+        received = self._received
+        while not (self._paused or self._closed or received.resting):
+            if received.over:
                 self._end()
                 return
-            filled = self._fill(self._connection.get_buffer(-1))
+            filled = received.decrypt(self._tls, self._connection.get_buffer(-1))
             if filled:
                 self._connection.buffer_updated(filled)
-            elif not self._over:
+            elif not received.over:
                 return
-
-    def _fill(self, buffer: memoryview) -> int:
-        """Decrypt into `buffer`, all of it if so much has come; returns the bytes."""
-        filled, fed = 0, 0
-        cut = False  # the end of a record is not there yet
-        while filled < len(buffer):
-            if cut or not (self._incoming.pending or self._tls.pending()):
-                if fed and self._lean > 2 * _WARY:
-                    self._least, self._resting = _WARY + 1, True
-                    break
-                fed = self._feed()
-                if not fed:
-                    break
-            try:
-                # With a buffer the answer is a number, which typeshed does not know.
-                size = cast(int, self._tls.read(len(buffer) - filled, cast(bytearray, buffer[filled:])))
-            except ssl.SSLWantReadError:
-                cut = True
-                continue
-            if not size:
-                self._over = True
-                break
-            cut, filled = False, filled + size
-            self._lean = max(self._least, self._lean - 2 * size)
-        return filled
-
-    def _feed(self) -> int:
-        """Give OpenSSL the next bytes from the socket; returns how many."""
-        most = _LITTLE if self._lean > _WARY else _AT_ONCE
-        piece, self._undelivered = self._undelivered[:most], self._undelivered[most:] or _NOTHING
-        self._lean += len(piece)
-        return self._incoming.write(piece)
 
     def _end(self) -> None:
         if not self._ended:
@@ -284,7 +248,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _count(self) -> None:
         """Count what is encrypted: what the peer did not take, and what the connection does not read yet."""
-        size = self._incoming.pending + len(self._undelivered)
+        size = self._received.pending
         if self._unsent:
             size += self._transport.get_write_buffer_size()
         more, self._counted = size - self._counted, size
@@ -301,8 +265,8 @@ def _join_small(parts: list[Buffer]) -> Iterator[Buffer]:
         return
     for part in parts:
         view = memoryview(part)
-        for start in range(0, len(view), _AT_ONCE):
-            yield view[start : start + _AT_ONCE]
+        for start in range(0, len(view), AT_ONCE):
+            yield view[start : start + AT_ONCE]
 
 
 def _explain(error: ssl.SSLError) -> str:
