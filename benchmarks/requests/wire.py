@@ -204,11 +204,11 @@ async def open_wire(
     dialect = KafkaDialect(broker, 0, workers)
     loop = asyncio.get_running_loop()
     pool = Pool(ServerLimits().pool, lambda: None)
-    window = memoryview(bytearray(WINDOW))
+    window, ciphertext = memoryview(bytearray(WINDOW)), memoryview(bytearray(WINDOW))
     drowsy, ignore = _Drowsy(), lambda _: None
     queue = FairQueue(noted=inf)  # under callgrind everything takes long
     context: ServerContext[Connection] = ServerContext(
-        window, pool, queue, Limits(), RateLimitedLog(loop.time), drowsy, ignore, ignore
+        window, ciphertext, pool, queue, Limits(), RateLimitedLog(loop.time), drowsy, ignore, ignore
     )
     try:
         if encrypted:

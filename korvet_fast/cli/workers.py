@@ -274,13 +274,15 @@ class Companion:
 
 def _start(process: multiprocessing.process.BaseProcess) -> None:
     """Raises `OSError`, and leaves nothing open then: multiprocessing would leave its pipes."""
-    before = _list_descriptors()
-    try:
-        process.start()
-    except OSError:
-        for each in _list_descriptors() - before:
-            os.close(each)
-        raise
+    with Path(os.devnull).open("rb") as spare:  # to list the descriptors, another one is needed
+        before = _list_descriptors()
+        try:
+            process.start()
+        except OSError:
+            spare.close()
+            for each in _list_descriptors() - before:  # of this thread, the only one
+                os.close(each)
+            raise
 
 
 def _list_descriptors() -> set[int]:

@@ -38,6 +38,10 @@ class Ciphertext:
         """Bytes that are held, and are no plain ones yet."""
         return self.bio.pending + len(self.undelivered)
 
+    def begin(self) -> None:
+        """Start to judge the peer by its records: the handshake is over, whose bytes say nothing about them."""
+        self._lean = _WARY + 1
+
     def keep(self) -> None:
         """Copy what OpenSSL has not got: other connections need the buffer, and a part of a copy would keep all."""
         if self.undelivered:

@@ -188,6 +188,7 @@ class TlsTransport(asyncio.BufferedProtocol, asyncio.Transport):
             connection.peer = f"{connection.peer} ({printable(principal)})"  # as the log names it
             log.debug("the connection of %s has shown a certificate", connection.peer)
         self._established = True
+        self._received.begin()
         self._flush()
         self._read_on()  # its first request may have come with the end of the handshake
 

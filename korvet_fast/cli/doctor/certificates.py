@@ -35,8 +35,8 @@ def examine_certificates(
         files = find_files(settings)
         context = Certificates(files).context()
         ends = find_ends(files)
-        own = x509.load_pem_x509_certificate(files.keystore.read_bytes())
-    except (OSError, SettingError, ValueError) as error:
+        own = _read(files.keystore)
+    except SettingError as error:
         return [bad("tls", str(error))]
     now = datetime.now(UTC)
     # Of each file the one that ends first stands for all.
@@ -54,6 +54,14 @@ def _find_peers(settings: Settings) -> StaticPeers | None:
     except SettingError:  # another finding
         return None
     return static if static is not None and static.tls else None
+
+
+def _read(file: Path) -> x509.Certificate:
+    """The first certificate of a file that OpenSSL could use. Raises `SettingError`."""
+    try:
+        return x509.load_pem_x509_certificate(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SettingError(f"{file}: {error}") from None
 
 
 def _judge_end(end: CertificateEnd, now: datetime) -> Finding:

@@ -142,7 +142,7 @@ class ConnectionState:
         first = self._unanswered[0].message.key if self._unanswered else SASL_HANDSHAKE.key
         if self._served or first == SASL_HANDSHAKE.key or not self.speaks(SASL_HANDSHAKE):
             return ""
-        return f"; perhaps it wants a login: set security.protocol=SASL_{'SSL' if self._tls else 'PLAINTEXT'}"
+        return f"; it stops, or it wants a login: then set security.protocol=SASL_{'SSL' if self._tls else 'PLAINTEXT'}"
 
     def _encode(self, message: Message, version: int, values: Mapping[str, Any]) -> Parts:
         if self.failure is not None:

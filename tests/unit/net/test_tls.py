@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from korvet_fast.net.connection import WINDOW
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.send import TLS_SLICE
 from korvet_fast.net.tls import TlsTransport
@@ -292,6 +293,25 @@ def test_records_that_say_little_are_read_in_many_turns(authority: Authority, mo
             assert turns > 80
             peer.send(frame(b"digest " + data) * 50)  # what says more is read as before
             assert await peer.receive(36 * 50) == frame(sha256(data).digest()) * 50
+            peer.writer.close()
+
+    run(scenario)
+
+
+def test_a_long_handshake_says_nothing_about_the_records_behind_it(authority: Authority) -> None:
+    """A certificate of many names is more bytes than a whole record may lack, and its owner's requests are full."""
+
+    async def scenario() -> None:
+        long = authority.issue("long", *(f"host-{number}.with-a-name-of-its-own.test" for number in range(300)))
+        async with scene(certificates=authority.certificates("required")) as here:
+            peer = await open_tls_peer(here.tls_address, authority.client(long))
+            await peer.shake_hands()
+            data = random.randbytes(100_000)
+            for _ in range(2):
+                peer.send(frame(b"digest " + data))
+                assert await peer.receive(36) == frame(sha256(data).digest())
+            (connection,) = here.server.connections
+            assert len(connection._transport.get_buffer(-1)) == WINDOW
             peer.writer.close()
 
     run(scenario)

@@ -156,7 +156,7 @@ def test_a_port_that_hangs_up_at_once_is_perhaps_not_for_kafka() -> None:
 
 @pytest.mark.parametrize(("tls", "protocol"), [(False, "SASL_PLAINTEXT"), (True, "SASL_SSL")])
 def test_a_broker_that_hangs_up_at_the_first_request_perhaps_wants_a_login(tls: bool, protocol: str) -> None:
-    hint = f"; perhaps it wants a login: set security.protocol={protocol}"
+    hint = f"; it stops, or it wants a login: then set security.protocol={protocol}"
     login = {"mechanism": "PLAIN"}
     for first, values, served, said in (
         (METADATA, {}, False, hint),
