@@ -47,7 +47,7 @@ class Server:
         self._relieving = False
         self._context: ServerContext[Connection] = ServerContext(
             memoryview(bytearray(WINDOW)),
-            memoryview(bytearray(WINDOW)),
+            memoryview(b""),
             self.pool,
             FairQueue(),
             limits,
@@ -72,6 +72,8 @@ class Server:
 
         With `certificates`, inside TLS.
         """
+        if certificates is not None and not self._context.ciphertext:
+            self._context = self._context._replace(ciphertext=memoryview(bytearray(WINDOW)))
         self._every = min(self._every, max(0.02, dialect.first_request.seconds / 10))
         self._accepting[self._loop.create_task(self._accept(listener, dialect, certificates))] = listener
 

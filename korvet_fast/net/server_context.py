@@ -16,7 +16,7 @@ class ServerContext(NamedTuple, Generic[C]):
     """`C`: the type of a connection."""
 
     window: memoryview  # one buffer that all connections of the loop read into
-    ciphertext: memoryview  # as large; those inside TLS read into this one, and decrypt into the other
+    ciphertext: memoryview  # as large where there is TLS: it is read into this one, and decrypted into the other
     pool: Pool
     queue: FairQueue
     limits: Limits
