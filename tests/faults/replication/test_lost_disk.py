@@ -68,7 +68,7 @@ def test_what_is_advised_loses_nothing(tmp_path: Path) -> None:
     with Trio(tmp_path) as trio:
         trio.create("orders", 1)
         trio.appoint("orders", 0, 2)
-        trio.appoint_registry([1])
+        trio.move_registry(1)
         load = Load(trio.bootstrap, "orders", 1, ("one",))
         with load.running():
             load.wait_for(20)

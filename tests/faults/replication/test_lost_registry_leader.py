@@ -105,7 +105,7 @@ def fill_and_stop(trio: Trio) -> set[bytes]:
     """Records that were acknowledged; then broker 1 leads the metadata log, and all brokers stop."""
     trio.create("orders", PARTITIONS)
     acknowledged = produce(trio, 60)
-    trio.appoint_registry([1])
+    trio.move_registry(1)
     for broker in trio.brokers.values():
         broker.stop()
     return acknowledged

@@ -75,7 +75,7 @@ def test_an_operator_names_the_leader_where_all_have_stopped(tmp_path: Path) -> 
         f"ssl.truststore.location={certificates}/ca.pem\nssl.keystore.location={certificates}/client.pem\n"
     )
     with make_trio(tmp_path, certificates) as trio:
-        trio.appoint_registry([1])
+        trio.move_registry(1)
         for broker in trio.brokers.values():
             broker.stop()
         trio.away = trio.brokers[1]

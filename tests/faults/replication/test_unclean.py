@@ -82,7 +82,7 @@ def test_copies_of_topics_that_the_metadata_log_loses_are_kept(tmp_path: Path) -
     """The broker that is named hung while the topic was made. A copy can be read by a broker of its own."""
     with Trio(tmp_path) as trio:
         trio.create("first", 1)
-        trio.appoint_registry([1])
+        trio.move_registry(1)
         late = trio.brokers[3].process
         assert late is not None
         trio.away = trio.brokers[3]

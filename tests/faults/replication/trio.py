@@ -165,6 +165,11 @@ class Trio:
             time.sleep(0.1)
         raise AssertionError("no broker was named")
 
+    def move_registry(self, broker: int) -> None:
+        """Have this one lead `@registry`: a record that it lacks it copies from another one that leads before."""
+        while self.appoint_registry([broker, *(other for other in self.brokers if other != broker)]) != broker:
+            pass
+
     def describe(self, topic: str) -> dict[int, PartitionMetadata]:
         """The partitions of a topic as clients see them."""
         admin = AdminClient({"bootstrap.servers": self.present, "log_level": 0, "socket.timeout.ms": 5_000})

@@ -1,16 +1,21 @@
 """Committed offsets of a topic that is deleted while another broker becomes the metadata log's leader."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.groups.documents import OffsetAndMetadata, TopicPartition, offset_key
+from korvet_fast.core.groups.offsets import Offsets
 from replicated_scene import PATIENCE, ReplicatedScene, open_brokers
 
 T = TopicPartition("t", 0)
 GROUPS = [f"group-{number}" for number in range(20)]
+Answer: TypeAlias = tuple[str, Mapping[TopicPartition, OffsetAndMetadata]]  # an error, or "", and what is committed
+Request: TypeAlias = Callable[[Offsets], Awaitable[Answer]]
 RETRIABLE = {"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"}
 
 
@@ -19,32 +24,35 @@ def find_coordinator(brokers: dict[int, Broker], group: str) -> Broker | None:
     return found[0] if len(found) == 1 else None
 
 
+async def ask(brokers: dict[int, Broker], group: str, request: Request) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    """What its coordinator answers, which is asked for again as clients do while it moves."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            if (coordinator := find_coordinator(brokers, group)) is not None:
+                error, answer = await request(coordinator.groups.offsets)
+                if error == "":
+                    return answer
+                assert error in RETRIABLE
+            await asyncio.sleep(0.01)
+
+
 async def commit(brokers: dict[int, Broker], offset: int) -> None:
-    """Each group, at its coordinator; asked for again as clients do while it moves."""
+    """For each group."""
     for group in GROUPS:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                if (coordinator := find_coordinator(brokers, group)) is not None:
-                    offsets = coordinator.groups.offsets
-                    answer = await offsets.commit(group, "", None, -1, {T: OffsetAndMetadata(offset)})
-                    if answer == {T: ""}:
-                        break
-                    assert answer.keys() == {T} and answer[T] in RETRIABLE
-                await asyncio.sleep(0.01)
+
+        async def request(offsets: Offsets, group: str = group) -> Answer:
+            answer = await offsets.commit(group, "", None, -1, {T: OffsetAndMetadata(offset)})
+            assert answer.keys() == {T}
+            return answer[T], {}
+
+        await ask(brokers, group, request)
 
 
 async def fetch(brokers: dict[int, Broker]) -> set[int]:
     """What is committed."""
     found: set[int] = set()
     for group in GROUPS:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                if (coordinator := find_coordinator(brokers, group)) is not None:
-                    error, committed = await coordinator.groups.offsets.fetch(group, [T])
-                    if error == "":
-                        break
-                    assert error in RETRIABLE
-                await asyncio.sleep(0.01)
+        committed = await ask(brokers, group, lambda offsets, group=group: offsets.fetch(group, [T]))
         found.update(each.offset for each in committed.values())
     return found
 
