@@ -21,6 +21,8 @@ _FOREIGN = re.compile(
     r"KORVET_(TEST_.*|(\w+_)?SERVICE_(HOST|PORT(_\w+)?)|(\w+_)?PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
 
+_DOCUMENT: Final = "docs/configuration.md"
+
 # What a TOML file may hold besides settings: options of commands, where brokers are and where records are kept.
 PLACES: Final = ("bootstrap", "store", "listen", "advertise", "zookeeper")
 
@@ -119,7 +121,7 @@ def read_settings(
             row = SETTINGS.get(name)
             if row is None:
                 known = [*SETTINGS, *MAPPED, *NEAREST, *PLACES] if source is Source.FILE else SETTINGS
-                raise SettingError(f"{where}: there is no setting {explain_unknown(name, known)}")
+                raise SettingError(f"{where}: there is no setting {explain_unknown(name, known, _DOCUMENT)}")
             try:
                 given[name] = (row.parse(value), source)
             except ValueError as error:
@@ -142,7 +144,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, object]:
     for name, value in environment.items():
         if name.startswith("KORVET_") and name not in _PLACE_VARIABLES and not _FOREIGN.fullmatch(name):
             if name not in _ENVIRONMENT:
-                unknown = explain_unknown(name, [*_ENVIRONMENT, *_PLACE_VARIABLES])
+                unknown = explain_unknown(name, [*_ENVIRONMENT, *_PLACE_VARIABLES], _DOCUMENT)
                 raise SettingError(f"environment: there is no setting {unknown}")
             values[_ENVIRONMENT[name]] = value
     return values

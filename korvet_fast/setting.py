@@ -10,6 +10,9 @@ from typing import TypeAlias
 Value: TypeAlias = bool | int | str
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
+_MISTYPED = (
+    0.7  # of two names, by difflib: below, they only share words, as sasl.kerberos.service.name and sasl.username
+)
 
 
 class Kind(Enum):
@@ -81,7 +84,12 @@ def _short(given: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def explain_unknown(name: str, known: Iterable[str]) -> str:
-    """The name, quoted and cut to a readable length, and which known one it may have been meant for."""
-    close = difflib.get_close_matches(name[:80], list(known), 1)
-    return _short(name) + (f"; did you mean {close[0]!r}?" if close else "")
+def explain_unknown(name: str, known: Iterable[str], document: str = "") -> str:
+    """The name, quoted and cut to a readable length, and which known one it may have been meant for.
+
+    `document`: where all known ones are.
+    """
+    close = difflib.get_close_matches(name[:80], list(known), 1, _MISTYPED)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    elsewhere = f"{'' if close else ';'} {document} has all of them" if document else ""
+    return f"{_short(name)}{meant}{elsewhere}"

@@ -102,6 +102,9 @@ class ScenePeers:
             await asyncio.sleep(0.01)
         return await self._ask(broker, lambda asked: asked.election.vote(request))
 
+    async def watch(self) -> None:
+        """There are no certificates."""
+
     async def close(self) -> None:
         """There are no connections."""
 

@@ -1,11 +1,15 @@
 """The other brokers over TCP: connections that both sides have proved to be who they are on."""
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
+from random import Random
+from time import monotonic
 from typing import Any, Final
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.connection import Connection, connect
-from korvet_fast.client.protocol.errors import ClientError, error_of
+from korvet_fast.client.protocol.errors import ClientError, ConnectionLost, Unreachable, error_of
 from korvet_fast.client.security import PLAINTEXT, Security
 from korvet_fast.core.replication.peers import (
     METADATA_LOG,
@@ -28,7 +32,11 @@ from korvet_fast.wire.kafka.shapes.message import Message
 from korvet_fast.wire.kafka.shapes.offsets import OFFSET_FOR_LEADER_EPOCH
 from korvet_fast.wire.replica.shapes import CHALLENGE, KEYS, PROVE, VOTE
 
+logger = logging.getLogger(__name__)
+
 _PATIENCE: Final = 5.0  # seconds for a connection, and for each answer
+_PAUSES: Final = (0.05, 1.0)  # seconds after a refusal, as Kafka's reconnect.backoff.ms and reconnect.backoff.max.ms
+_DAILY: Final = 86_400.0  # seconds between two looks at whether new connections would come about
 _LARGEST: Final = 64 << 20  # bytes of an answer
 _ROOM: Final = 8 << 20  # bytes of records that a fetch asks for
 # Where much is missing, all answers are full: to send, check, write and flush 2 MB takes about a millisecond each, in
@@ -44,6 +52,24 @@ _KINDS: Final[Mapping[Errors, type[StoreError]]] = {  # of what another broker a
 Values = dict[str, Any]
 
 
+class Refusal:
+    """A broker answers, and the two do not agree on who they are, or on a protocol. `reason`: why, at the last attempt.
+
+    What is asked of it meanwhile fails at once, in the same words.
+    """
+
+    __slots__ = ("backoff", "reason")
+
+    def __init__(self) -> None:
+        self.backoff = Backoff(*_PAUSES, Random())  # noqa: S311 pauses, no secrets
+        self.reason = ""
+
+    def note(self, error: ClientError) -> None:
+        """An attempt failed. TCP may lose the reason that the other side gave: then that of the last time holds."""
+        if not (self.reason and isinstance(error, ConnectionLost)):
+            self.reason = str(error)
+
+
 class ReplicaPeers:
     """See `core.replication.peers.Peers`.
 
@@ -54,6 +80,7 @@ class ReplicaPeers:
     def __init__(self, static: StaticPeers, security: Security = PLAINTEXT) -> None:
         self._static = static
         self._security = security
+        self._refusals: dict[int, Refusal] = {}
         self._connections: dict[tuple[int, str], Connection] = {}
         self._connecting: dict[tuple[int, str], asyncio.Lock] = {}
 
@@ -139,6 +166,16 @@ class ReplicaPeers:
         promise = Promise(answer["granted"], answer["epoch"], position, answer["new"])
         return Vote(promise, answer["leader_id"], answer["elected"])
 
+    async def watch(self, daily: float = _DAILY) -> None:
+        """See `Peers.watch`."""
+        while self._security.tls:
+            await asyncio.sleep(daily)
+            for broker in {broker for (broker, _), one in self._connections.items() if one.failure is None}:
+                try:
+                    await (await self._connect(broker)).close()
+                except NotCarriedOut as error:
+                    logger.warning("%s. Open connections to it go on, and a new one does not come about", error.detail)
+
     async def close(self) -> None:
         """See `Peers.close`."""
         for connection in self._connections.values():
@@ -165,18 +202,37 @@ class ReplicaPeers:
         async with self._connecting.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
             if connection is None or connection.failure is not None:
-                try:
-                    address = self._static.addresses[broker]
-                    connection = await connect(address, _PATIENCE, _LARGEST, self._security)
-                    try:
-                        await introduce(connection, self._static.secret, self._static.own, broker)
-                    except BaseException:
-                        await connection.close()
-                        raise
-                except ClientError as error:
-                    raise NotCarriedOut(f"broker {broker}: {error}") from None
-                self._connections[key] = connection
+                connection = self._connections[key] = await self._connect(broker)
             return connection
+
+    async def _connect(self, broker: int) -> Connection:
+        """A new connection; no attempt is made soon after a refusal. Raises `NotCarriedOut`.
+
+        A broker that cannot be reached is tried at once: it may be starting.
+        """
+        refusal = self._refusals.get(broker)
+        if refusal is not None:
+            if monotonic() < refusal.backoff.until:
+                raise NotCarriedOut(f"broker {broker}: {refusal.reason}")
+            refusal.backoff.fail(monotonic())  # the other purposes wait for what comes of this attempt
+        try:
+            connection = await connect(self._static.addresses[broker], _PATIENCE, _LARGEST, self._security)
+            try:
+                await introduce(connection, self._static.secret, self._static.own, broker)
+            except BaseException:
+                await connection.close()
+                raise
+        except Unreachable as error:
+            self._refusals.pop(broker, None)
+            raise NotCarriedOut(f"broker {broker}: {error}") from None
+        except ClientError as error:
+            refusal = self._refusals.setdefault(broker, Refusal())
+            if not refusal.backoff.failures:
+                refusal.backoff.fail(monotonic())
+            refusal.note(error)
+            raise NotCarriedOut(f"broker {broker}: {refusal.reason}") from None
+        self._refusals.pop(broker, None)
+        return connection
 
 
 async def introduce(connection: Connection, secret: Secret, own: int, broker: int) -> None:

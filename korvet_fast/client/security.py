@@ -11,6 +11,7 @@ from korvet_fast.client.protocol.sasl import SASL_MECHANISMS, OAuthLogin, SaslLo
 from korvet_fast.core.authentication.oauthbearer import OAUTHBEARER
 from korvet_fast.endpoint import read_https_url
 from korvet_fast.errors import SettingError
+from korvet_fast.setting import explain_unknown
 
 _PROTOCOL: Final = "security.protocol"
 _JAAS: Final = "sasl.jaas.config"
@@ -148,7 +149,7 @@ def read_security(given: Mapping[str, Any]) -> Security:
     for written, value in given.items():
         name = _spell(written)
         if name not in _SETTINGS:
-            raise SettingError(f"{written} is not supported; these are: {', '.join(_OFFERED)}")
+            raise SettingError(f"there is no setting {explain_unknown(name, _OFFERED, 'docs/security.md')}")
         field, read = _SETTINGS[name]
         if field and field in named:
             raise SettingError(f"{written} and {named[field]} are the same setting; give one of them")

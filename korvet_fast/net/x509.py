@@ -46,7 +46,8 @@ def read_period(certificate: bytes) -> tuple[datetime, datetime]:
 
 def _read_fields(certificate: bytes) -> list[tuple[int, bytes]]:
     """Serial number, signature, issuer, validity, subject, and more."""
-    fields = _items(_only(_items(_only(_items(certificate), _SEQUENCE))[:1], _SEQUENCE))
+    whole = _items(certificate)[:1]  # behind one that is a TRUSTED CERTIFICATE of OpenSSL's stands what it is good for
+    fields = _items(_only(_items(_only(whole, _SEQUENCE))[:1], _SEQUENCE))
     if fields and fields[0][0] == _VERSION:
         fields = fields[1:]
     if len(fields) < 5:

@@ -140,4 +140,13 @@ def test_describe_names_every_setting_with_its_synonyms() -> None:
 def test_a_name_that_is_like_no_other_is_not_taken_for_one() -> None:
     with pytest.raises(SettingError) as refused:
         read_settings(["nonsense=1"])
-    assert str(refused.value).endswith("there is no setting 'nonsense'")
+    assert str(refused.value) == "--set: there is no setting 'nonsense'; docs/configuration.md has all of them"
+
+
+def test_a_mistyped_name_is_told_with_the_nearest_and_where_all_are() -> None:
+    with pytest.raises(SettingError) as refused:
+        read_settings(["ssl.keystore.locatoin=x"])
+    assert str(refused.value) == (
+        "--set: there is no setting 'ssl.keystore.locatoin'; did you mean 'ssl.keystore.location'? "
+        "docs/configuration.md has all of them"
+    )

@@ -6,10 +6,11 @@ from enum import Enum, auto
 from itertools import islice
 from typing import Any, NamedTuple
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.record_batch import ProducerBatch
-from korvet_fast.client.producer.retry_handler import Answer, Backoff, RowAnswer, Verdict, judge
+from korvet_fast.client.producer.retry_handler import Answer, RowAnswer, Verdict, judge
 from korvet_fast.client.producer.settings import NO_RESPONSE
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.client.protocol.metadata import TopicPartition

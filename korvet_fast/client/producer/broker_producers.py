@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.producer.broker_producer import BrokerProducer, LinkState
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.partition_producer import PartitionProducer
-from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.protocol.metadata import ClusterMetadata
 from korvet_fast.endpoint import Address
 

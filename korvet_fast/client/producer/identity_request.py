@@ -1,8 +1,8 @@
 """The request for a producer id: one request at a time, while partitions wait for one."""
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.producer.partition_producer import PartitionProducer
 from korvet_fast.client.producer.producer_identity import ProducerIdentity
-from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.protocol.errors import ClientError, is_fatal
 
 

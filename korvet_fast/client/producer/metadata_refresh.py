@@ -1,6 +1,6 @@
 """The producer's requests for metadata: one request at a time, never in a burst, and again after a while."""
 
-from korvet_fast.client.producer.retry_handler import Backoff
+from korvet_fast.client.backoff import Backoff
 
 
 class MetadataRefresh:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from random import Random
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.message import ANY_PARTITION, DeliveryFailed, Expired, Outcome, QueuedRecords
 from korvet_fast.client.producer.producer_identity import PartitionSequence
 from korvet_fast.client.producer.record_batch import ProducerBatch, Stages, count_messages
 from korvet_fast.client.producer.record_queue import RecordQueue
-from korvet_fast.client.producer.retry_handler import Answer, Backoff, Verdict
+from korvet_fast.client.producer.retry_handler import Answer, Verdict
 from korvet_fast.client.producer.transaction_state import Transaction
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import Address

@@ -10,6 +10,7 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.producer.broker_producer import Connect, Disconnect, LinkState, Produce, ProduceRequest
 from korvet_fast.client.producer.broker_producers import BrokerProducers
 from korvet_fast.client.producer.config import ProducerConfig
@@ -23,7 +24,7 @@ from korvet_fast.client.producer.metrics import ProducerMetrics
 from korvet_fast.client.producer.partition_producer import NEVER, PartitionProducer
 from korvet_fast.client.producer.producer_identity import PartitionSequence, ProducerIdentity
 from korvet_fast.client.producer.record_batch import ProducerBatch
-from korvet_fast.client.producer.retry_handler import Answer, Backoff, asks_for_metadata
+from korvet_fast.client.producer.retry_handler import Answer, asks_for_metadata
 from korvet_fast.client.producer.stall_watch import StallWatch
 from korvet_fast.client.producer.topic_producer import TopicProducer
 from korvet_fast.client.producer.transaction_state import Transaction

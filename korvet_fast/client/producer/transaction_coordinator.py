@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, Final
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.connection import Connection
 from korvet_fast.client.producer.config import ProducerConfig
 from korvet_fast.client.producer.control_connection import ControlConnection, connect_in_time
 from korvet_fast.client.producer.message import ProducerClosed
-from korvet_fast.client.producer.retry_handler import Backoff
 from korvet_fast.client.producer.transaction_refusals import explain_refusal
 from korvet_fast.client.producer.transaction_state import TransactionError, TransactionsUnavailable
 from korvet_fast.client.protocol.errors import ClientError, Unreachable, is_fatal, is_retriable_code

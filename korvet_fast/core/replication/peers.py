@@ -165,5 +165,8 @@ class Peers(Protocol):
     async def vote(self, broker: int, request: VoteRequest) -> Vote:
         """Ask for a vote."""
 
+    async def watch(self) -> None:
+        """Warn each day of brokers that no new connection comes about with: open ones outlive their certificates."""
+
     async def close(self) -> None:
         """Close all connections."""

@@ -107,7 +107,7 @@ class Replication:
             await self.local.close()
             raise
         fetchers = (self._metadata_fetcher, *self._fetchers)
-        for work in (self.replicas.run, self._keep_leader, *(fetcher.run for fetcher in fetchers)):
+        for work in (self.replicas.run, self._keep_leader, self._peers.watch, *(fetcher.run for fetcher in fetchers)):
             self._running.append(self._background.keep(work))
         try:
             await self._await_registry()

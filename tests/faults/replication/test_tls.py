@@ -122,7 +122,7 @@ def test_a_certificate_of_another_authority_lets_no_broker_in(tmp_path: Path) ->
         assert load.check(trio.brokers[1].port) == set()
         assert starting.is_alive(), trio.tell()
         assert any(find_messages(trio, broker, "the client's certificate is refused: ") for broker in (1, 2))
-        # TCP may lose the reason: then that is told, and when it is heard again, it is told again.
+        # TCP may lose the reason: then that is told, until the reason is heard.
         told = find_messages(trio, 3, "waiting for the other brokers: ")
         assert not any(why in one and why in other for one, other in pairwise(told)), trio.tell()
         assert set(find_messages(trio, 3, why)) <= set(told), trio.tell()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from korvet_fast.client import replica_peers as module
+from korvet_fast.client.protocol.errors import AuthenticationFailed, ClientError, ConnectionLost, Unreachable
 from korvet_fast.client.replica_peers import ReplicaPeers
 from korvet_fast.client.security import Security
 from korvet_fast.core.replication.peers import FetchPosition, KeyRequest, KeyVerb, NotCarriedOut, VoteRequest
@@ -94,6 +96,122 @@ async def test_a_broker_whose_certificate_is_not_for_it_is_not_asked(tmp_path: P
     assert caught.value.detail.startswith("broker 2: ")
     assert words.format(port=port) in caught.value.detail
     assert asked in ([], [b"\x16"])  # of a handshake, to who has no TLS
+
+
+VOTE = VoteRequest(1, 1, LogPosition(0, 0))
+NOT_TRUSTED = AuthenticationFailed("the certificate is refused")
+LOST = ConnectionLost("closed the connection")
+AWAY = Unreachable("cannot connect")
+
+
+class OpenConnection:
+    """One that came about."""
+
+    failure: ClientError | None = None
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    async def request(self, *_: object) -> dict[str, Any]:
+        position = {"last_epoch": 0, "end_offset": 0, "new": False}
+        return {"error_code": 0, "granted": True, "epoch": 1, "leader_id": 2, "elected": True, **position}
+
+
+class ScriptedPeer:
+    """Broker 2, where each attempt to connect ends as `ends` says; the last end stays. `now`: the time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *ends: ClientError | None) -> None:
+        self.ends = list(ends)
+        self.tried = 0
+        self.now = 0.0
+        self.connection = OpenConnection()
+        self.peers = ReplicaPeers(StaticPeers(1, ADDRESSES, Secret(b"what all of them know")), Security(tls=True))
+        monkeypatch.setattr(module, "connect", self._connect)
+        monkeypatch.setattr(module, "introduce", self._introduce)
+        monkeypatch.setattr(module, "monotonic", lambda: self.now, raising=False)
+
+    async def _connect(self, *_: object) -> OpenConnection:
+        self.tried += 1
+        end = self.ends.pop(0) if len(self.ends) > 1 else self.ends[0]
+        if end is not None:
+            raise end
+        return self.connection
+
+    async def _introduce(self, *_: object) -> None:
+        """It knows the secret."""
+
+    async def ask(self) -> str:
+        """Why it gives no vote; "" if it does."""
+        try:
+            await self.peers.vote(2, VOTE)
+        except StoreError as error:
+            return error.detail
+        return ""
+
+
+async def test_a_broker_that_refuses_is_tried_once_a_second_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all that ask it together."""
+    peer = ScriptedPeer(monkeypatch, NOT_TRUSTED)
+    said = set()
+    for _ in range(1000):
+        said.add(await peer.ask())
+        with pytest.raises(NotCarriedOut):
+            await peer.peers.ask_keys(2, KeyRequest(KeyVerb.VERSION))
+        with pytest.raises(NotCarriedOut):
+            await peer.peers.fetch(2, [FetchPosition("orders:0", 0, 7)], 0)
+        peer.now += 0.02
+    assert said == {"broker 2: the certificate is refused"}
+    assert 15 < peer.tried < 33  # in 20 s
+
+
+@pytest.mark.parametrize(
+    ("ends", "said"),
+    [
+        ((NOT_TRUSTED, LOST, NOT_TRUSTED), [NOT_TRUSTED] * 3),  # TCP may lose the reason
+        ((LOST, NOT_TRUSTED, LOST), [LOST, NOT_TRUSTED, NOT_TRUSTED]),
+        ((NOT_TRUSTED, AWAY, LOST), [NOT_TRUSTED, AWAY, LOST]),  # another one may have been started
+        ((NOT_TRUSTED, None, None), [NOT_TRUSTED, "", ""]),
+    ],
+)
+async def test_a_refusal_is_told_in_the_same_words(
+    monkeypatch: pytest.MonkeyPatch, ends: tuple[ClientError | None, ...], said: list[object]
+) -> None:
+    peer = ScriptedPeer(monkeypatch, *ends)
+    found = []
+    for _ in said:
+        found.append(await peer.ask())
+        peer.now += 10
+    assert found == [f"broker 2: {each}" if each else "" for each in said]
+
+
+@pytest.mark.parametrize("end", [AWAY, None])
+async def test_a_broker_that_is_away_or_was_let_in_is_tried_at_once(
+    monkeypatch: pytest.MonkeyPatch, end: ClientError | None
+) -> None:
+    peer = ScriptedPeer(monkeypatch, NOT_TRUSTED, end)
+    await peer.ask()
+    peer.now += 10
+    for tried in range(2, 10):
+        await peer.ask()
+        assert peer.tried == tried
+        peer.connection.failure = LOST  # of the next one too
+
+
+async def test_each_day_it_is_told_who_would_let_no_new_connection_in(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A certificate that ends leaves open connections as they are."""
+    peer = ScriptedPeer(monkeypatch, None, None, NOT_TRUSTED)
+    assert await peer.ask() == ""
+    watching = asyncio.ensure_future(peer.peers.watch(daily=0.0))
+    async with asyncio.timeout(100):
+        while not caplog.messages:
+            peer.now += 10
+            await asyncio.sleep(0)
+    watching.cancel()
+    assert peer.tried >= 3  # the first day everything was well
+    assert caplog.messages[0].startswith("broker 2: the certificate is refused. Open connections to it go on")
+    assert await peer.ask() == ""
 
 
 @pytest.mark.parametrize(

@@ -190,15 +190,33 @@ def test_an_authority_that_has_ended_is_said_to_have(
     assert authority.endswith(", and clients with certificates of it are refused: put a new one there")
 
 
-def test_a_file_that_only_openssl_can_read_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def split(files: CertificateFiles) -> list[bytes]:
+    """The certificates (DER) beside the key."""
+    return read_pem(files.keystore.read_text())
+
+
+def write(files: CertificateFiles, certificate: bytes, kind: str = "") -> None:
+    """Have this certificate (DER) beside the key."""
+    key = files.keystore.read_text().partition("-----BEGIN CERTIFICATE-----")[0]
+    text = b64encode(certificate).decode()
+    files.keystore.write_text(f"{key}-----BEGIN {kind}CERTIFICATE-----\n{text}\n-----END {kind}CERTIFICATE-----\n")
+
+
+def test_of_a_trusted_certificate_it_is_known_when_it_ends(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Behind the certificate stands for what it is trusted."""
     files = make(tmp_path, 90)
-    key, _, chain = files.keystore.read_text().partition("-----BEGIN CERTIFICATE-----")
-    (own, *_) = read_pem(f"-----BEGIN CERTIFICATE-----{chain}")
-    trusted = b64encode(own + b"\x30\x00").decode()
-    files.keystore.write_text(
-        f"{key}-----BEGIN TRUSTED CERTIFICATE-----\n{trusted}\n-----END TRUSTED CERTIFICATE-----\n"
-    )
+    own, before = split(files)[0], Certificates(files).ends()
+    write(files, own + b"\x30\x00", "TRUSTED ")
+    after = Certificates(files).ends()
+    assert after == [before[0], *before[2:]]  # the keystore had a chain
+    assert warned(caplog) == []
+
+
+def test_a_file_that_only_openssl_can_read_is_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its last day is the 99th of a month."""
+    files = make(tmp_path, 90)
+    (own, *_), end = split(files), Certificates(files).ends()[0].ends
+    write(files, own.replace(f"{end:%y%m%d%H%M}".encode(), f"{end:%y%m99%H%M}".encode()))
     assert Certificates(files).ends() == []
     (said,) = warned(caplog)
     assert said.startswith(f"when the certificates end cannot be told: {files.keystore}: ")

@@ -1,5 +1,6 @@
 """Certificates: subjects as Java writes them, times, hostile DER."""
 
+from base64 import b64encode
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -48,6 +49,16 @@ def test_certificates_are_found_whatever_else_is_in_a_file() -> None:
     two, three = two.replace("CERT", "X509 CERT"), three.replace("CERT", "TRUSTED CERT")  # as OpenSSL reads them, too
     key = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
     assert read_pem(f"{key}Subject: ä\n{one}{two}{key}\r\n{three}") == made
+
+
+def test_behind_a_trusted_certificate_may_stand_what_it_is_good_for() -> None:
+    """As `openssl x509 -trustout -addtrust serverAuth -setalias one` writes it."""
+    plain = certify((CN, "one"))
+    trust = bytes.fromhex("3011 300a06082b06010505070301 0c036f6e65")
+    text = b64encode(plain + trust).decode()
+    (certificate,) = read_pem(f"-----BEGIN TRUSTED CERTIFICATE-----\n{text}\n-----END TRUSTED CERTIFICATE-----\n")
+    assert read_subject(certificate) == "CN=one"
+    assert read_period(certificate) == read_period(plain)
 
 
 @given(st.binary(max_size=200))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from korvet_fast.client.backoff import Backoff
 from korvet_fast.client.producer.broker_producer import Connect
 from korvet_fast.client.producer.message import Outcome
 from korvet_fast.client.producer.pipeline import Action, FetchMetadata, InitProducerId
-from korvet_fast.client.producer.retry_handler import Backoff
 from producer_cluster import SimulatedCluster
 from producer_invariants import check
 from producer_world import Fault, ProducerWorld
