@@ -44,7 +44,7 @@ class SparkStream(ClientThread):
             for name, sink in sinks.items()
         ]
         self._session: Session | None = None
-        self._well: Session | None = None  # the last one that has ended a query well
+        self._well: Session | None = None  # the last one in which both queries have ended well
 
     def work(self) -> None:
         try:
@@ -67,7 +67,7 @@ class SparkStream(ClientThread):
             for request in self._requests:
                 session.ask("stream", **request)
                 self.queries += 1
-                self._well = session
+            self._well = session
         except (OSError, ValueError) as error:  # it has died before it was asked
             raise SparkError(f"the driver is gone: {error}") from error
 
@@ -87,7 +87,11 @@ class SparkStream(ClientThread):
 
     @property
     def is_well(self) -> bool:
-        """Whether a query has ended well in the driver that lives: one that is killed before gets nowhere."""
+        """Whether both queries have ended well in the driver that lives: one that is killed before gets nowhere.
+
+        Spark goes on from no checkpoint of which it was killed while it wrote the first offsets
+        (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY).
+        """
         return bool(_find_family(self._well))
 
     def kill(self) -> None:
