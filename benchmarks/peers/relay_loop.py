@@ -26,7 +26,8 @@ from korvet_fast._native import (
     encode_command_parts,
     validate_batch,
 )
-from korvet_fast.store.redis.connection.pipeline import REPLY_LIMIT
+from korvet_fast.cli.memory import keep_freed
+from korvet_fast.store.redis.connection.pipeline import REPLY_LIMIT, WINDOW
 from korvet_fast.store.redis.stream.ids import pack_id
 from korvet_fast.store.redis.stream.layout import EXPANDED
 from korvet_fast.store.redis.stream.scripts import CLOSE, GUARD
@@ -40,10 +41,11 @@ Command = Sequence[Buffer | str | int]
 Answered = Callable[[Buffer], object]
 
 
-class Pipeline(asyncio.Protocol):
+class Pipeline(asyncio.BufferedProtocol):
     """The connection to Redis: replies come in the order of the commands."""
 
     def __init__(self) -> None:
+        self._window = memoryview(bytearray(WINDOW))
         self._replies = Replies(REPLY_LIMIT, raw=True)
         self._waiting: deque[Answered] = deque()
 
@@ -56,8 +58,11 @@ class Pipeline(asyncio.Protocol):
         self._waiting.append(answered)
         self._transport.writelines(parts)
 
-    def data_received(self, data: bytes) -> None:
-        for reply in self._replies.feed(data):
+    def get_buffer(self, _: int) -> memoryview:
+        return self._window
+
+    def buffer_updated(self, count: int) -> None:
+        for reply in self._replies.feed(self._window[:count]):
             self._waiting.popleft()(reply)
 
 
@@ -191,6 +196,7 @@ class RelayLoop(Answers):
 
 async def serve(name: str, port: int, redis_port: int) -> None:
     """Until killed."""
+    keep_freed()  # as the broker does: half of a fetch would be page faults
     loop = asyncio.get_running_loop()
     _, redis = await loop.create_connection(Pipeline, "127.0.0.1", redis_port)
     server = await loop.create_server(partial(RelayLoop, Topic(), WAYS[name](redis)), "127.0.0.1", port)

@@ -100,10 +100,11 @@ struct Moment {
 
 impl Moment {
     fn take(broker: &[u32]) -> Outcome<Self> {
+        let (broker, server) = process::usage(broker)?;
         Ok(Self {
-            broker: process::usage(broker)?,
-            server: process::usage(broker.get(..1).unwrap_or_default())?,
-            load: process::usage(&[std::process::id()])?,
+            broker,
+            server,
+            load: process::usage_of(std::process::id())?,
             machine: process::machine()?,
         })
     }
