@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 Figures = dict[str, float]
 
 # Who can take part. `redis` brings two of ours over it, one for each layout, and `raw` the same without a broker.
-PEERS = ("kafka", "embedded", "workers", "redis", "relay-a", "relay-bpv", "relay-c", "raw", "bare")
-OVER_REDIS = PEERS[3:8]  # each has a Redis server of its own
+OVER_REDIS = ("redis", "relay-a", "relay-bpv", "relay-c", "raw")  # each has a Redis server of its own
+PEERS = ("kafka", "embedded", "workers", *OVER_REDIS, "bare")
 COLUMNS = {
     "kafka": "Kafka",
     "embedded": "Embedded",
