@@ -1,10 +1,10 @@
 """Who is measured: a broker in a topic of its own, or Redis itself. One column of the printed table each."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count, starmap
 from pathlib import Path
 from typing import Protocol
 
@@ -14,12 +14,13 @@ from benchmarks.peers.kafka.broker import Kafka
 from benchmarks.peers.korvet import Korvet
 from benchmarks.peers.process import Peer, PeerError
 from benchmarks.peers.redis import Redis
+from benchmarks.peers.relay import Relay
 from benchmarks.peers.workers import WORKERS, Worker, Workers
-from benchmarks.rows import Figures, Load
+from benchmarks.rows import OVER_REDIS, Figures, Load
 
 LAYOUTS = ("entries", "batches")
 GAPS = ("--offsets", "gaps")  # those of stream entries have
-SHARED = ("--connections", "--megabytes")  # of a load, which every worker has its share of
+SHARED = ("--connections", "--megabytes", "--per-request")  # of a load, which every worker has its share of
 SUMS = ("requests_per_s", "records_per_s", "mb_per_s", "broker_cpu")  # figures of all workers together
 RAW_MODES = {"produce": "redis-add", "fetch": "redis-range"}
 
@@ -96,13 +97,13 @@ def share(arguments: tuple[str, ...], among: int) -> tuple[str, ...]:
 
 
 class TwoWorkers:
-    """Workers over one directory: each has its share of the connections, which send to a topic that it leads."""
+    """Workers over one directory: each has its share of the connections, which send to what it leads."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self.peer: Peer = workers.workers[0]  # whose loop is looked into
         self._filled: Load | None = None  # whose topics are there
-        self._topics: dict[str, Worker] = {}
+        self._topics: dict[str, dict[Worker, list[int]]] = {}  # the partitions that each leads
 
     def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
         if self._filled != load:
@@ -111,31 +112,40 @@ class TwoWorkers:
             self._filled = load
             if load.fill:
                 fill = share(load.fill, WORKERS)
-                self._run_all(lambda worker, topic: generator.load(worker, "produce", topic, *fill))
+                self._run_all(lambda worker, topic, led: generator.load(worker, "produce", topic, *fill, *led))
         part = replace(load, arguments=share(load.arguments, WORKERS))
         with observer():
-            measured = self._run_all(lambda worker, topic: _run(worker, part.mode, part, seconds, topic=topic))
+            measured = self._run_all(
+                lambda worker, topic, led: _run(worker, part.mode, part, seconds, *led, topic=topic)
+            )
         if not load.kept:
             self._clear()
         total = {field: sum(figures[field] for figures in measured) for field in SUMS}
-        return {**total, "broker_cpu_s_per_gb": 1000 * total["broker_cpu"] / total["mb_per_s"]}
+        used = 1000 * total["broker_cpu"] / total["mb_per_s"]
+        return {**total, "broker_cpu_s_per_gb": used, "server_cpu_s_per_gb": used}
 
     def _create(self, load: Load) -> None:
-        """Make topics until each worker leads one: which of them leads a new topic is by chance."""
+        """Make topics until each worker leads a partition: which of them leads a single one is by chance."""
         names = map("t{}".format, count())
-        while len(set(self._topics.values())) < WORKERS:
+        while len(set(chain(*self._topics.values()))) < WORKERS:
             name = next(names)
-            self._topics[name] = self._workers.create(name, [("durability", load.durability)])
+            self._topics[name] = self._workers.create(name, load.partitions, [("durability", load.durability)])
 
-    def _run_all(self, work: Callable[[Worker, str], Figures]) -> list[Figures]:
-        """Do this with each worker and the first topic that it leads, side by side."""
-        first = {worker: name for name, worker in reversed(self._topics.items())}
+    def _run_all(self, work: Callable[[Worker, str, Sequence[str]], Figures]) -> list[Figures]:
+        """Do this with each worker and the first topic of which it leads partitions, side by side.
+
+        The third is which partitions, as an argument for the generator.
+        """
+        first = {worker: name for name, led in reversed(self._topics.items()) for worker in led}
         with ThreadPoolExecutor(WORKERS) as pool:
-            return list(pool.map(work, first.keys(), first.values()))
+            return list(pool.map(work, first.keys(), first.values(), starmap(self._tell_led, first.items())))
+
+    def _tell_led(self, worker: Worker, topic: str) -> tuple[str, ...]:
+        return "--numbers", ",".join(map(str, self._topics[topic][worker]))
 
     def _clear(self) -> None:
-        for name, worker in self._topics.items():
-            generator.load(worker, "delete", name)
+        for name, led in self._topics.items():
+            generator.load(next(iter(led)), "delete", name)
         self._topics.clear()
         self._filled = None
 
@@ -155,11 +165,11 @@ class Copier:
 
 
 class OverRedis:
-    """Korvet Fast over Redis, in a topic of one layout. That nothing was lost or doubled is counted in Redis."""
+    """A broker or a relay over Redis, its topic in one layout. That nothing was lost or doubled is counted in Redis."""
 
-    def __init__(self, korvet: Korvet, redis: Redis, layout: str) -> None:
-        self.peer = korvet
-        self._broker = Broker(korvet, f"storage.layout={layout}")
+    def __init__(self, broker: Korvet | Relay, redis: Redis, layout: str) -> None:
+        self.peer: Peer = broker
+        self._broker = Broker(broker, f"storage.layout={layout}")
         self._redis = redis
         self._counted = {"entries": "accepted_records", "batches": "accepted"}[layout]
 
@@ -183,7 +193,8 @@ class Raw:
     """Redis without a broker: the same records as plain XADDs and XRANGEs."""
 
     def __init__(self, redis: Redis, layout: str) -> None:
-        self.peer = self._redis = redis
+        self.peer: Peer = redis
+        self._redis = redis
         self._layout = ("--layout", layout)
 
     def measure(self, load: Load, seconds: float, observer: Observer = nullcontext) -> Figures:
@@ -210,7 +221,7 @@ class Field:
         found: dict[str, Contestant] = {}
         for peer in self._peers:
             if peer in load.peers:
-                name = f"{peer}-always" if peer == "redis" and load.always else peer
+                name = f"{peer}-always" if peer in OVER_REDIS and load.always else peer
                 if name not in self._started:
                     self._started[name] = self._start(name)
                 found |= self._started[name]
@@ -220,18 +231,23 @@ class Field:
         if name == "workers":
             workers = self._running.enter_context(Workers(self._directory / name, *LIKE_KAFKA))
             return {name: TwoWorkers(workers)}
-        if not name.startswith("redis"):
-            broker = self._running.enter_context(alone(name, self._directory))
-            return {name: Copier(broker) if name == "bare" else broker}
+        if name.startswith(OVER_REDIS):
+            return self._start_over_redis(name)
+        broker = self._running.enter_context(alone(name, self._directory))
+        return {name: Copier(broker) if name == "bare" else broker}
+
+    def _start_over_redis(self, name: str) -> dict[str, Contestant]:
         directory = self._directory / name
         redis = Redis(directory, always=name.endswith("always"), program=self._redis_server)
         self._running.enter_context(redis)
+        if name.startswith("raw"):
+            return {f"raw {layout}": Raw(redis, layout) for layout in LAYOUTS}
+        if name.startswith("relay"):
+            way = name.removeprefix("relay-")
+            relay = self._running.enter_context(Relay(directory / "relay", redis, way))
+            return {name: OverRedis(relay, redis, "entries" if way == "c" else "batches")}
         korvet = self._running.enter_context(Korvet(directory / "broker", redis=redis))
-        columns: dict[str, Contestant] = {}
-        for layout in LAYOUTS:
-            columns[layout] = OverRedis(korvet, redis, layout)
-            columns[f"raw {layout}"] = Raw(redis, layout)
-        return columns
+        return {layout: OverRedis(korvet, redis, layout) for layout in LAYOUTS}
 
 
 # As it is with Kafka here: groups of one form at once, and all connections may come from one address.

@@ -4,15 +4,19 @@ from dataclasses import dataclass, replace
 
 Figures = dict[str, float]
 
-# Who can take part. A Redis server brings two of ours over it, one for each layout, and itself without a broker.
-PEERS = ("kafka", "embedded", "workers", "redis", "bare")
+# Who can take part. `redis` brings two of ours over it, one for each layout, and `raw` the same without a broker.
+OVER_REDIS = ("redis", "relay-a", "relay-bpv", "relay-c", "raw")  # each has a Redis server of its own
+PEERS = ("kafka", "embedded", "workers", *OVER_REDIS, "bare")
 COLUMNS = {
     "kafka": "Kafka",
     "embedded": "Embedded",
     "workers": "2 workers",
     "entries": "Entries",
+    "relay-c": "Relay C",
     "raw entries": "Raw entries",
     "batches": "Batches",
+    "relay-a": "Relay A",
+    "relay-bpv": "Relay Bpv",
     "raw batches": "Raw batches",
     "bare": "Bare loop",
 }

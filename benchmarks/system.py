@@ -1,4 +1,4 @@
-"""Korvet Fast beside Apache Kafka, a bare loop and raw Redis, in turns: `python -m benchmarks.system`.
+"""Korvet Fast beside Apache Kafka, a bare loop and bare relays to Redis, in turns: `python -m benchmarks.system`.
 
 All live through the whole run and are measured one after the other, round by round, the order swapped each round; so
 whatever else the machine does hits all alike, and the JVM is warm.
@@ -17,7 +17,7 @@ from benchmarks import generator, machine, profile, report
 from benchmarks.contestants import Contestant, Field, alone
 from benchmarks.peers import redis
 from benchmarks.peers.process import PeerError
-from benchmarks.rows import PEERS, Figures, Load
+from benchmarks.rows import OVER_REDIS, PEERS, Figures, Load
 from benchmarks.table import LOADS, MANY_PARTITIONS, START, WARM_UP
 
 # On the same disk as the project, so that an fsync is a real one even where /tmp is memory.
@@ -129,7 +129,7 @@ def main() -> int:
     began = time.monotonic()
     failure = None
     try:
-        if "redis" in options.peers:
+        if set(OVER_REDIS) & set(options.peers):
             options.redis_server = options.redis_server or redis.find_program()
         generator.build()
         described = machine.describe("kafka" in options.peers, options.redis_server)

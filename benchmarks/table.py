@@ -4,10 +4,12 @@ from dataclasses import replace
 
 from benchmarks.rows import Figure, Load, Ratio, Target
 
-# Who takes part where all do; workers only where several connections do.
-EACH = ("kafka", "embedded", "redis", "bare")
+# Who takes part; workers only where several connections do, or many partitions.
 BOTH = ("kafka", "embedded")
-WITH_REDIS = ("kafka", "embedded", "redis")
+WITH_REDIS = (*BOTH, "redis")
+BESIDE_RELAYS = (*WITH_REDIS, "relay-a", "relay-bpv", "relay-c")
+EACH = (*BESIDE_RELAYS, "bare")
+FLUSHED = (*WITH_REDIS, "raw")
 
 
 def _against_kafka(target: Target | None = None) -> Ratio:
@@ -18,10 +20,18 @@ def _at_least(times: float) -> Ratio:
     return _against_kafka(Target(at_least=times))
 
 
-_RAW = (Ratio("entries", "raw entries", Target(at_least=0.9)), Ratio("batches", "raw batches", Target(at_least=0.85)))
-_RAW_AS_IT_IS = tuple(Ratio(ratio.of, ratio.to) for ratio in _RAW)
 _FASTER = _against_kafka(Target(at_most=0.6))
-_CPU = Figure("broker_cpu_s_per_gb", "CPU s/GB", (_against_kafka(),))
+_CPU = Figure("server_cpu_s_per_gb", "CPU s/GB", (_against_kafka(),))  # without Redis
+_CPU_BESIDE_RELAYS = replace(_CPU, ratios=(_against_kafka(), Ratio("batches", "relay-bpv", Target(at_most=2))))
+
+
+def _beside_relays(batches: float) -> tuple[Ratio, ...]:
+    """Each layout beside a relay that stores the same entries; `batches`: times relay A at least."""
+    return (
+        Ratio("batches", "relay-a", Target(at_least=batches)),
+        Ratio("batches", "relay-bpv"),
+        Ratio("entries", "relay-c", Target(at_least=0.85)),
+    )
 
 
 def _bytes(size: int) -> str:
@@ -32,12 +42,21 @@ def _several(connections: int, what: str) -> str:
     return f", {connections} {what}" if connections > 1 else ""
 
 
-def _produce(batch: int, record: int, times: float, connections: int = 1, peers: tuple[str, ...] = BOTH) -> Load:
-    ratios = (_at_least(times), *(_RAW if "redis" in peers else ()))
+def _produce(
+    batch: int,
+    record: int,
+    times: float,
+    connections: int = 1,
+    peers: tuple[str, ...] = BOTH,
+    relayed: float | None = None,
+) -> Load:
+    """`times` Kafka at least; `relayed`: times relay A, where relays take part."""
+    beside = _beside_relays(relayed) if relayed else ()
     shape = ("--batch-bytes", str(batch), "--record-bytes", str(record), "--connections", str(connections))
-    cpu = (_CPU,) if batch == 1 << 16 else ()
+    cpu = (_CPU_BESIDE_RELAYS,) if relayed else (_CPU,) if batch == 1 << 16 else ()
+    figures = (Figure("mb_per_s", "MB/s", (_at_least(times), *beside)), *cpu)
     title = f"produce {_bytes(batch)} of {record} B, acks=1{_several(connections, 'connections')}"
-    return Load(title, shape, (Figure("mb_per_s", "MB/s", ratios), *cpu), peers=peers)
+    return Load(title, shape, figures, peers=peers)
 
 
 def _spread(partitions: int) -> Load:
@@ -54,11 +73,12 @@ def _fetch(
 ) -> Load:
     shape = ("--batch-bytes", str(batch), "--record-bytes", str(record))
     readers = ("--connections", str(connections), "--max-bytes", str(most))
-    ratios = (_at_least(1.2), *(_RAW if "redis" in peers else ()))
+    enough = Target(at_least=0.8)
+    beside = (Ratio("batches", "relay-a", enough), Ratio("entries", "relay-c", enough)) if "redis" in peers else ()
     return Load(
         f"fetch {_bytes(most)}, batches of {_bytes(batch)}, {record} B{_several(connections, 'consumers')}",
         (*shape, *readers),
-        (Figure("mb_per_s", "MB/s", ratios), *((_CPU,) if cpu else ())),
+        (Figure("mb_per_s", "MB/s", (_at_least(1.2), *beside)), *((_CPU,) if cpu else ())),
         mode="fetch",
         # As much for everybody: what is larger than fits into memory maps and caches is read more slowly.
         fill=(*shape, "--seconds", "1", "--megabytes", "500"),
@@ -90,12 +110,13 @@ def _java(records: int, size: int) -> Load:
     )
 
 
-def _paced(share: float) -> Load:
+def _paced(share: float, *further: Ratio) -> Load:
+    """`further`: than Kafka, for the median."""
     return Load(
         f"16 KB of 1024 B, acks=1, at {share:.0%} of what Kafka takes at most",
         ("--batch-bytes", "16384", "--record-bytes", "1024"),
         (
-            Figure("p50_us", "µs p50", (_FASTER,)),
+            Figure("p50_us", "µs p50", (_FASTER, *further)),
             Figure("p99_us", "µs p99", (_FASTER,)),
             Figure("p999_us", "µs p99.9", (_against_kafka(),)),
         ),
@@ -106,6 +127,7 @@ def _paced(share: float) -> Load:
 
 _ONE = ("--record-bytes", "200", "--batch-bytes", "1", "--in-flight", "1")
 _EIGHTFOLD = Target(at_least=8)
+_NEAR_RELAY = Target(at_most=1.25)
 
 
 def _idle(connections: int) -> Load:
@@ -123,45 +145,61 @@ def _idle(connections: int) -> Load:
 
 KB, MB = 1 << 10, 1 << 20
 
-WARM_UP = _produce(16 * KB, 100, 3, peers=EACH)
+FETCHED = (*WITH_REDIS, "relay-a", "relay-c", "raw")
+
+WARM_UP = _produce(16 * KB, 100, 3, peers=(*WITH_REDIS, "bare"))
 LOADS = (
     _produce(1 * KB, 100, 3),
     _produce(1 * KB, 100, 3, connections=4),
     WARM_UP,
-    _produce(16 * KB, 1024, 3, peers=EACH),
-    _beside_workers(_produce(16 * KB, 1024, 3, connections=4), 3, 1.5),
+    _produce(16 * KB, 1024, 3, peers=EACH, relayed=0.7),
+    _beside_workers(_produce(16 * KB, 1024, 3, connections=4, peers=BESIDE_RELAYS, relayed=0.7), 3, 1.5),
     _produce(64 * KB, 100, 2.5),
-    _produce(64 * KB, 1024, 2.5, peers=EACH),
-    _beside_workers(_produce(64 * KB, 1024, 2.5, connections=4, peers=WITH_REDIS), 2.5),
+    _produce(64 * KB, 1024, 2.5, peers=EACH, relayed=0.88),
+    _beside_workers(_produce(64 * KB, 1024, 2.5, connections=4, peers=BESIDE_RELAYS, relayed=0.8), 2.5),
     _produce(1 * MB, 1024, 1.5),
     _produce(1 * MB, 1024, 1.5, connections=4),
     Load(
         "produce 64 KB of 1024 B, acks=all: ours fsynced, Kafka not",
         ("--batch-bytes", "65536", "--record-bytes", "1024", "--acks", "-1"),
-        (Figure("mb_per_s", "MB/s", (_at_least(1.5), *_RAW_AS_IT_IS)),),
+        (
+            Figure(
+                "mb_per_s",
+                "MB/s",
+                (_at_least(1.5), Ratio("batches", "raw batches"), Ratio("entries", "raw entries")),
+            ),
+        ),
         durability="fsync",
         always=True,
-        peers=WITH_REDIS,
+        peers=FLUSHED,
     ),
-    _spread(100),
-    _spread(1_000),
+    _beside_workers(_spread(100), 2),
+    _beside_workers(_spread(1_000), 2),
     _fetch(64 * KB, 16 * KB, 1024),
     _fetch(64 * KB, 16 * KB, 1024, connections=8),
     _fetch(1 * MB, 64 * KB, 100),
-    _fetch(1 * MB, 16 * KB, 1024, peers=WITH_REDIS),
-    _fetch(1 * MB, 64 * KB, 1024, peers=WITH_REDIS, cpu=True),
+    _fetch(1 * MB, 16 * KB, 1024, peers=FETCHED),
+    _fetch(1 * MB, 64 * KB, 1024, peers=FETCHED, cpu=True),
     _beside_workers(_fetch(1 * MB, 64 * KB, 1024, connections=8), 1.2, 2),
     Load(
         "one 200 B produce at a time, acks=1",
         _ONE,
         (
-            Figure("p50_us", "µs p50", (_FASTER, *_RAW_AS_IT_IS)),
+            Figure(
+                "p50_us",
+                "µs p50",
+                (
+                    _against_kafka(Target(at_most=0.55)),
+                    Ratio("batches", "relay-a", _NEAR_RELAY),
+                    Ratio("entries", "relay-a", _NEAR_RELAY),
+                ),
+            ),
             Figure("p99_us", "µs p99", (_FASTER,)),
             Figure("p999_us", "µs p99.9", (_against_kafka(),)),
         ),
-        peers=EACH,
+        peers=(*WITH_REDIS, "relay-a", "bare"),
     ),
-    _paced(0.1),
+    _paced(0.1, Ratio("embedded", "bare", Target(at_most=1.5))),
     _paced(0.5),
     Load(
         "16 producers of one 200 B at a time, acks=all: ours fsynced, Kafka not",

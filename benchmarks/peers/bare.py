@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks.peers.process import Peer, free_ports
 
-PROGRAM = Path(__file__).with_name("bare_loop.py")
+ROOT = Path(__file__).parents[2]  # where the program finds this package
 
 
 class Bare(Peer):
@@ -15,6 +15,7 @@ class Bare(Peer):
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory, free_ports(1)[0])
+        self.environment = {"PYTHONPATH": str(ROOT)}
 
     def command(self) -> list[str]:
-        return [sys.executable, str(PROGRAM), str(self.port)]
+        return [sys.executable, "-m", "benchmarks.peers.bare_loop", str(self.port)]

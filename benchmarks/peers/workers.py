@@ -9,8 +9,8 @@ from typing import Self
 from benchmarks.peers.korvet import Korvet
 from benchmarks.peers.process import READY_WITHIN, Peer, PeerError, answers, free_ports
 from korvet_fast.client.cluster import Cluster
-from korvet_fast.client.leaders import TIMEOUT_MS, find_partition
-from korvet_fast.client.protocol.errors import ClientError, check_error_code
+from korvet_fast.client.leaders import TIMEOUT_MS
+from korvet_fast.client.protocol.errors import check_error_code
 from korvet_fast.endpoint import Address
 from korvet_fast.wire.kafka.shapes.topics import CREATE_TOPICS
 
@@ -54,29 +54,28 @@ class Workers(Korvet):
         self.workers = [Worker(number, self.directory, *place) for number, place in enumerate(places, 1)]
         return self
 
-    def create(self, topic: str, configs: Sequence[tuple[str, str]]) -> Worker:
-        """A topic of one partition; the worker that leads it, as it says itself. Raises PeerError."""
-        row = {"name": topic, "num_partitions": 1, "replication_factor": 1}
+    def create(self, topic: str, partitions: int, configs: Sequence[tuple[str, str]]) -> dict[Worker, list[int]]:
+        """A topic; which partitions each worker leads, as it says itself. Raises PeerError."""
+        row = {"name": topic, "num_partitions": partitions, "replication_factor": 1}
         row["configs"] = [{"name": name, "value": value} for name, value in configs]
 
-        async def ask() -> Worker:
+        async def ask() -> dict[Worker, list[int]]:
             async with Cluster([Address("127.0.0.1", self.port)]) as cluster:
                 answer = await cluster.ask_controller(CREATE_TOPICS, {"topics": [row], "timeout_ms": TIMEOUT_MS})
             check_error_code(topic, answer["topics"][0]["error_code"], answer["topics"][0]["error_message"])
             deadline = time.monotonic() + READY_WITHIN
             while time.monotonic() < deadline:
-                for worker in self.workers:
-                    if await _leads(worker, topic):
-                        return worker
+                led = {worker: await _list_led(worker, topic) for worker in self.workers}
+                if sum(map(len, led.values())) == partitions:
+                    return {worker: numbers for worker, numbers in led.items() if numbers}
                 await asyncio.sleep(0.02)
-            raise PeerError(f"no worker leads {topic}")
+            raise PeerError(f"no worker leads some partition of {topic}")
 
         return asyncio.run(ask())
 
 
-async def _leads(worker: Worker, topic: str) -> bool:
+async def _list_led(worker: Worker, topic: str) -> list[int]:
+    """The partitions that it leads by its own word; none while it does not know the topic."""
     async with Cluster([Address("127.0.0.1", worker.port)]) as cluster:
-        try:
-            return bool((await find_partition(cluster, topic, 0))["leader_id"] == worker.number)
-        except ClientError:  # it does not know the topic yet
-            return False
+        (found,) = (await cluster.metadata([topic]))["topics"]
+    return sorted(row["partition_index"] for row in found["partitions"] if row["leader_id"] == worker.number)

@@ -17,8 +17,8 @@ const VERIFIED: u64 = 16; // every so many answers, all its checksums are recomp
 pub fn read(options: &Options, schedule: Schedule) -> Outcome<Tally> {
     let mut connection = Connection::open(&options.broker)?;
     let topic = &options.topic;
-    let first = requests::list_offsets(&mut connection, topic, 1, EARLIEST)?[0];
-    let end = requests::list_offsets(&mut connection, topic, 1, LATEST)?[0];
+    let first = requests::list_offsets(&mut connection, topic, &[0], EARLIEST)?[0];
+    let end = requests::list_offsets(&mut connection, topic, &[0], LATEST)?[0];
     if first == end {
         return Err(format!("there is nothing to fetch in {topic}").into());
     }

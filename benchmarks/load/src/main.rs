@@ -106,7 +106,7 @@ fn create(options: &Options) -> Outcome<String> {
         partitions = options.partitions.min(partitions + PARTITIONS_AT_ONCE);
         topics::create_partitions(&mut connection, &options.topic, partitions)?;
     }
-    wait(&mut connection, options, options.partitions, false)?;
+    wait(&mut connection, options, &options.numbers, false)?;
     Ok(format!("{{\"seconds\": {:.3}}}", started.elapsed().as_secs_f64()))
 }
 
@@ -114,12 +114,12 @@ fn delete(options: &Options) -> Outcome<String> {
     let mut connection = Connection::open(&options.broker)?;
     topics::delete_topic(&mut connection, &options.topic)?;
     // Kafka answers before it is done, and who makes the topic anew would still meet the old one.
-    wait(&mut connection, options, 1, true)?;
+    wait(&mut connection, options, &[0], true)?;
     Ok("{}".to_owned())
 }
 
-/// Until the broker leads so many partitions of the topic, or (`gone`) knows none of it.
-fn wait(connection: &mut Connection, options: &Options, partitions: i32, gone: bool) -> Outcome<()> {
+/// Until the broker leads these partitions of the topic, or (`gone`) knows none of it.
+fn wait(connection: &mut Connection, options: &Options, partitions: &[i32], gone: bool) -> Outcome<()> {
     let started = Instant::now();
     loop {
         let refused = match requests::list_offsets(connection, &options.topic, partitions, requests::LATEST) {
@@ -210,6 +210,7 @@ fn report(options: &Options, mut tally: Tally, used: &Used) -> String {
         ("broker_cpu", used.broker.cpu / seconds),
         ("broker_cpu_us_per_request", used.broker.cpu * 1e6 / tally.requests.max(1) as f64),
         ("broker_cpu_s_per_gb", used.broker.cpu * 1e9 / tally.bytes.max(1) as f64),
+        ("server_cpu_s_per_gb", used.server.cpu * 1e9 / tally.bytes.max(1) as f64),
         ("broker_rss_mb", used.broker.resident as f64 / 1e6),
         ("load_cpu", used.load.cpu / seconds),
         ("others_cpu", used.others / seconds),

@@ -24,7 +24,8 @@ Modes
 
 All but create and delete print one line of JSON; any error, wrong order or failed checksum ends the run with exit status 1
   --seconds S        measured time (5)             --warm-up S       before it, not counted (1)
-  --connections C    one thread each (1)           --pid P           of the broker, to report CPU and memory (repeatable)
+  --connections C    one thread each (1)           --pid P           of the broker, to report CPU and memory (repeatable;
+                                                                     the first is the server, others are stores)
   --record-bytes B   value of each record (100): MB/s counts values
 produce, redis-add
   --batch-bytes B    records fill a batch up to this (16384)
@@ -36,6 +37,7 @@ produce
   --offsets O        dense: the log must grow by as many as there are records; gaps: it need not (dense)
   --compression X    none, lz4 or zstd (none)      --acks A          0, 1 or -1 (1)
   --partitions N     take turns over 0..N-1 (1)    --idle N          silent connections held open meanwhile (0)
+  --numbers N,N,...  those partitions only, in place of --partitions
   --per-request N    partitions, a batch each (1)  --rate R          requests a second in all, sent when due whatever was
                                                                      answered; latency counts from then (0: as answered)
 text-consume
@@ -80,6 +82,8 @@ pub struct Options {
     pub topic: String,
     pub configs: Vec<(String, String)>,
     pub partitions: i32,
+    /// The partitions to send to, rising: 0..partitions, unless they were named.
+    pub numbers: Vec<i32>,
     pub seconds: Duration,
     pub warm_up: Duration,
     pub connections: usize,
@@ -121,6 +125,7 @@ impl Options {
             topic: String::new(),
             configs: Vec::new(),
             partitions: 1,
+            numbers: Vec::new(),
             seconds: Duration::from_secs(5),
             warm_up: Duration::from_secs(1),
             connections: 1,
@@ -146,6 +151,11 @@ impl Options {
         if options.broker.is_empty() || options.topic.is_empty() {
             return Err("--broker and --topic are needed".into());
         }
+        if options.numbers.is_empty() {
+            options.numbers = (0..options.partitions).collect();
+        }
+        options.numbers.sort_unstable();
+        options.partitions = options.numbers.len() as i32;
         if options.partitions < 1 || options.connections < 1 || options.in_flight < 1 || options.blocks < 1 {
             return Err("--partitions, --connections, --in-flight and --blocks must be 1 or more".into());
         }
@@ -167,6 +177,7 @@ impl Options {
                 self.configs.push((key.to_owned(), value.to_owned()));
             }
             "--partitions" => self.partitions = value.parse()?,
+            "--numbers" => self.numbers = value.split(',').map(str::parse).collect::<Result<_, _>>()?,
             "--seconds" => self.seconds = Duration::try_from_secs_f64(value.parse()?)?,
             "--warm-up" => self.warm_up = Duration::try_from_secs_f64(value.parse()?)?,
             "--connections" => self.connections = value.parse()?,
@@ -204,5 +215,23 @@ impl Options {
     /// Whether a connection sends more, after this many records were answered.
     pub fn goes_on(&self, schedule: &Schedule, records: u64) -> bool {
         Instant::now() < schedule.stop && records * self.record_bytes as u64 / 1_000_000 < self.megabytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_are_all_or_those_that_are_named() {
+        let parse = |words: &str| {
+            let words = format!("produce --broker b --topic t {words}");
+            Options::parse(words.split_whitespace().map(str::to_owned))
+        };
+        assert_eq!(parse("--partitions 3").unwrap().numbers, [0, 1, 2]);
+        let named = parse("--partitions 9 --numbers 7,2 --per-request 2").unwrap();
+        assert_eq!((named.numbers, named.partitions), (vec![2, 7], 2));
+        assert!(parse("--numbers 7,2 --per-request 3").is_err());
+        assert!(parse("--numbers 7,x").is_err());
     }
 }

@@ -13,7 +13,7 @@ use crate::schedule::{Schedule, Tally};
 /// Fetch from the end on until the schedule stops. Errors as of a fetch from the beginning; no records at all is one too.
 pub fn follow(options: &Options, schedule: Schedule) -> Outcome<Tally> {
     let mut connection = Connection::open(&options.broker)?;
-    let mut offset = requests::list_offsets(&mut connection, &options.topic, 1, LATEST)?[0];
+    let mut offset = requests::list_offsets(&mut connection, &options.topic, &[0], LATEST)?[0];
     let mut tally = Tally::default();
     while Instant::now() < schedule.stop {
         let correlation = connection.next_correlation();

@@ -29,17 +29,15 @@ pub fn machine() -> Outcome<f64> {
     Ok((ticks.iter().take(8).sum::<f64>() - idle) / TICKS)
 }
 
-/// The usage of these processes together.
-pub fn usage(pids: &[u32]) -> Outcome<Usage> {
-    let mut sum = Usage::default();
-    for &pid in pids {
-        let one = usage_of(pid)?;
-        sum = Usage { cpu: sum.cpu + one.cpu, resident: sum.resident + one.resident };
-    }
-    Ok(sum)
+/// The usage of these processes together, and of the first of them alone.
+pub fn usage(pids: &[u32]) -> Outcome<(Usage, Usage)> {
+    let each = pids.iter().map(|&pid| usage_of(pid)).collect::<Outcome<Vec<_>>>()?;
+    let add =
+        |sum: Usage, one: &Usage| Usage { cpu: sum.cpu + one.cpu, resident: sum.resident + one.resident };
+    Ok((each.iter().fold(Usage::default(), add), each.first().copied().unwrap_or_default()))
 }
 
-fn usage_of(pid: u32) -> Outcome<Usage> {
+pub fn usage_of(pid: u32) -> Outcome<Usage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The second field is the program's name in brackets and may hold spaces: count from behind it.
     let fields: Vec<&str> =

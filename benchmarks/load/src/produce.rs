@@ -18,15 +18,15 @@ const VISIBLE_WITHIN: Duration = Duration::from_secs(20);
 
 struct Sent {
     correlation: i32,
-    partition: i32,
+    place: i32,
     at: Instant,
 }
 
-/// The partitions that are next, and the answers that they must give.
+/// The partitions that are next, and the answers that they must give. They are counted by their places in `numbers`.
 struct Turns<'a> {
     options: &'a Options,
     batch: &'a Batch,
-    partition: i32,
+    place: i32,
     last_offsets: Vec<i64>,
     answered: Vec<(i32, i64)>,
 }
@@ -37,19 +37,19 @@ impl<'a> Turns<'a> {
         Self {
             options,
             batch,
-            partition: (number as i32 * options.partitions) / options.connections as i32,
+            place: (number as i32 * options.partitions) / options.connections as i32,
             last_offsets: vec![-1; options.partitions as usize],
             answered: Vec::with_capacity(options.per_request as usize),
         }
     }
 
     fn next(&mut self, correlation: i32, at: Instant) -> (Frame, Sent) {
-        let Options { topic, partitions, per_request, acks, .. } = self.options;
-        let first = self.partition;
-        let taken = (0..*per_request).map(|step| (first + step) % partitions);
+        let Options { topic, partitions, numbers, per_request, acks, .. } = self.options;
+        let first = self.place;
+        let taken = (0..*per_request).map(|step| numbers[((first + step) % partitions) as usize]);
         let frame = requests::produce(topic, taken, *acks, self.batch.bytes.len(), correlation);
-        self.partition = (first + per_request) % partitions;
-        (frame, Sent { correlation, partition: first, at })
+        self.place = (first + per_request) % partitions;
+        (frame, Sent { correlation, place: first, at })
     }
 
     /// An error code, a wrong partition or order, or an offset that does not rise is an error.
@@ -59,14 +59,13 @@ impl<'a> Turns<'a> {
         if correlation != sent.correlation || self.answered.len() != self.options.per_request as usize {
             return Err(format!("answer {correlation} where {} is next", sent.correlation).into());
         }
-        let Options { partitions, per_request, .. } = self.options;
+        let Options { partitions, numbers, per_request, .. } = self.options;
         for &(partition, offset) in &self.answered {
-            let last = self
-                .last_offsets
-                .get_mut(partition as usize)
-                .ok_or("an answer for a partition nobody asked")?;
+            let place =
+                numbers.binary_search(&partition).map_err(|_| "an answer for a partition nobody asked")?;
+            let last = &mut self.last_offsets[place];
             // Kafka answers the partitions of a request in whatever order it likes.
-            let asked = (partition - sent.partition).rem_euclid(*partitions) < *per_request;
+            let asked = (place as i32 - sent.place).rem_euclid(*partitions) < *per_request;
             if !asked || offset <= *last {
                 return Err(
                     format!("partition {partition}: offset {offset} after {last}, or not asked for").into()
@@ -176,7 +175,7 @@ fn at_rate(options: &Options, batch: &Batch, number: usize, schedule: Schedule) 
 /// The sum of the partitions' end offsets.
 pub fn stored(options: &Options) -> Outcome<i64> {
     let mut connection = Connection::open(&options.broker)?;
-    Ok(requests::list_offsets(&mut connection, &options.topic, options.partitions, LATEST)?.iter().sum())
+    Ok(requests::list_offsets(&mut connection, &options.topic, &options.numbers, LATEST)?.iter().sum())
 }
 
 /// Wait until the log has grown from `before` by exactly `records`: neither lost nor doubled, and readable.

@@ -197,11 +197,11 @@ pub fn fetched(answer: &[u8], correlation: i32) -> Outcome<&[u8]> {
     Ok(records)
 }
 
-/// The offset at `timestamp` (or `LATEST`, `EARLIEST`) of each of the partitions 0 to `partitions` - 1.
+/// The offset at `timestamp` (or `LATEST`, `EARLIEST`) of each of the partitions, whose numbers rise.
 pub fn list_offsets(
     connection: &mut Connection,
     topic: &str,
-    partitions: i32,
+    partitions: &[i32],
     timestamp: i64,
 ) -> Outcome<Vec<i64>> {
     let correlation = connection.next_correlation();
@@ -210,8 +210,8 @@ pub fn list_offsets(
     request.int8(0);
     request.int32(1);
     request.string(topic);
-    request.int32(partitions);
-    for partition in 0..partitions {
+    request.int32(partitions.len() as i32);
+    for &partition in partitions {
         request.int32(partition);
         request.int32(-1);
         request.int64(timestamp);
@@ -220,13 +220,15 @@ pub fn list_offsets(
     answer.int32()?; // throttle time
     one(u64::from(answer.int32()? as u32))?;
     answer.string()?;
-    let mut offsets = vec![0; partitions as usize];
+    let mut offsets = vec![0; partitions.len()];
     for _ in 0..answer.int32()? {
         let partition = answer.int32()?;
         no_error("ListOffsets", answer.int16()?)?;
         answer.int64()?;
-        *offsets.get_mut(partition as usize).ok_or("ListOffsets answers a partition nobody asked")? =
-            answer.int64()?;
+        let place = partitions
+            .binary_search(&partition)
+            .map_err(|_| "ListOffsets answers a partition nobody asked")?;
+        offsets[place] = answer.int64()?;
         answer.int32()?;
     }
     answer.finish()?;

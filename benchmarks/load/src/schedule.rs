@@ -82,19 +82,31 @@ impl Tally {
     }
 }
 
-/// CPU time used during the measurement, `broker` by all its processes. `others`: CPU seconds of everything but the
-/// broker and this process.
+/// CPU time used during the measurement: `broker` by all its processes, `server` by the first of them. `others`: CPU
+/// seconds of everything but the broker and this process.
 pub struct Used {
     pub broker: Usage,
+    pub server: Usage,
     pub load: Usage,
     pub others: f64,
 }
 
-struct Moment(Usage, Usage, f64);
+struct Moment {
+    broker: Usage,
+    server: Usage,
+    load: Usage,
+    machine: f64,
+}
 
 impl Moment {
     fn take(broker: &[u32]) -> Outcome<Self> {
-        Ok(Self(process::usage(broker)?, process::usage(&[std::process::id()])?, process::machine()?))
+        let (broker, server) = process::usage(broker)?;
+        Ok(Self {
+            broker,
+            server,
+            load: process::usage_of(std::process::id())?,
+            machine: process::machine()?,
+        })
     }
 }
 
@@ -114,8 +126,8 @@ where
         for thread in threads {
             total.merge(thread.join().map_err(|_| "a connection's thread panicked")??);
         }
-        let (broker, load) = (after.0.since(&before.0), after.1.since(&before.1));
-        let others = (after.2 - before.2 - broker.cpu - load.cpu).max(0.0);
-        Ok((total, Used { broker, load, others }))
+        let (broker, load) = (after.broker.since(&before.broker), after.load.since(&before.load));
+        let others = (after.machine - before.machine - broker.cpu - load.cpu).max(0.0);
+        Ok((total, Used { broker, server: after.server.since(&before.server), load, others }))
     })
 }
