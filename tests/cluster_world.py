@@ -10,7 +10,7 @@ from korvet_fast.core.cluster.cluster import Cluster
 from korvet_fast.core.generation import MetadataVersion
 from korvet_fast.endpoint import KAFKA, Endpoint
 from korvet_fast.errors import StoreError
-from korvet_fast.store.interface import Store
+from korvet_fast.store.interface import Processes, Store
 
 INTERVAL, LEASE = 2.0, 9.0
 STEP = INTERVAL / 8
@@ -22,6 +22,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.shared = self
+        self.processes: Processes | None = None
         self.keys: dict[str, bytes] = {}
         self.down = False  # nothing is answered
         self.refusing = False  # reads are answered, writes are not

@@ -106,7 +106,7 @@ class SharedStore:
     """One program's store on a server. `held`: a list, and appends wait in it until a test calls what it holds."""
 
     syncs = False
-    plain_files = None
+    plain_files = processes = None
 
     def __init__(self, server: Server, layouts: tuple[str, ...] = (ENTRIES, BATCHES)) -> None:
         self.shared = self.producers = self.groups = self

@@ -161,11 +161,26 @@ class KeyStore(Protocol):
         """All keys that begin with `prefix`, in key order, with their values. `prefix` has a "/" in it."""
 
 
+class Processes(Protocol):
+    """For an engine whose programs run under one kernel: it knows which of them have ended, however they did."""
+
+    @property
+    def own(self) -> str:
+        """A name that only this process has."""
+
+    def has_ended(self, name: str) -> bool:
+        """Whether the process with this name has certainly ended; one that stands still has not."""
+
+
 class SharedStore(Protocol):
     """The methods that an engine adds if several programs use it at a time.
 
     A program acquires a log before it appends to it; the program that had it before is refused from then on.
     """
+
+    @property
+    def processes(self) -> Processes | None:
+        """None: only silence tells that another program is gone."""
 
     def declare(self, log: str, log_format: LogFormat) -> None:
         """Say how a log is laid out: before it is read without being acquired, and when its compression changes."""

@@ -55,6 +55,7 @@ PROCESSES: dict[str, Fault] = {
             REPLICAS: (_ROUNDS, f"{_HERE}/replication/test_demo_cluster.py"),
             WORKERS: (
                 f"{_WORKERS}::test_killed_workers_are_replaced",
+                f"{_WORKERS}::test_the_others_lead_before_a_dead_worker_is_started_again",
                 f"{_WORKERS}::test_a_killed_parent_takes_its_workers_along",
                 f"{_WORKERS}::test_kills_of_workers_and_of_their_parent_cost_a_group_nothing",
             ),
@@ -129,13 +130,14 @@ PROCESSES: dict[str, Fault] = {
         },
     ),
     "F11": Fault(
-        "Redis stands still for 1, 5 and 40 s: shorter and longer than calls wait, and than leases last",
+        "Redis, or the disk, stands still for 1, 5 and 40 s: shorter and longer than calls wait, and than leases last",
         {
             REDIS: (
                 f"{_DEATH}::test_a_pause_leaves_nothing_doubled",
                 f"{_BROKERS}::test_redis_stands_still",
                 f"{_GROUPS}/test_redis_stands_still.py",
-            )
+            ),
+            WORKERS: (f"{_WORKERS}::test_the_disk_stands_still",),
         },
     ),
     "F12": Fault(
@@ -149,7 +151,10 @@ PROCESSES: dict[str, Fault] = {
                 f"{_GROUPS}/test_two_coordinators.py",
             ),
             REPLICAS: (_ROUNDS,),
-            WORKERS: (f"{_WORKERS}::test_a_worker_that_stands_still_is_killed",),
+            WORKERS: (
+                f"{_WORKERS}::test_a_worker_that_stands_still_is_killed",
+                f"{_WORKERS}::test_all_processes_stand_still",
+            ),
         },
     ),
     "F13": Fault(
@@ -318,7 +323,10 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
     ),
     "F38": Fault(
         "three brokers are restarted in turn under load",
-        {REDIS: (f"{_BROKERS}::test_a_rolling_restart", "tests/compat/test_groups_redis.py")},
+        {
+            REDIS: (f"{_BROKERS}::test_a_rolling_restart", "tests/compat/test_groups_redis.py"),
+            WORKERS: (f"{_WORKERS}::test_a_rolling_restart",),
+        },
     ),
     "F39": Fault(
         "Redis was written by an older, or by a newer version; brokers of two versions at once",

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from compat.group_scene import play
+from faults.conftest import Flushes
 from faults.full_disk import fill, make_room
 from faults.redis.load import Load, create_topic
 from faults.workers import WITHIN, Workers
@@ -22,6 +23,7 @@ KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
 # Silent for a second and a half: the machine that runs this may be slow, and a false alarm is no error.
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
 PARTITIONS = 6
+SESSION = 90_000  # ms, of members of groups: longer than anything stands still here
 
 pytestmark = pytest.mark.timeout(240 + 60 * KILLS)
 
@@ -136,6 +138,106 @@ def test_a_worker_killed_on_a_full_disk_is_back_when_there_is_room(small_disk: P
         assert load.check(workers.port) == set()
         assert workers.stop() == 0
     assert "Traceback" not in "".join(workers.log)
+
+
+def test_a_rolling_restart(tmp_path: Path) -> None:
+    """SIGTERM of each of three in turn, which the parent starts again: a group does not even rebalance."""
+    with Workers(tmp_path / "data", 3, *QUICK) as workers:
+        create_topic(workers.bootstrap, "load", PARTITIONS)
+        workers.wait_for_leaders("load", 1, 2, 3)
+        load = Load(workers.addresses, partitions=PARTITIONS)
+        with play(workers, "read") as scene:
+            scene.bootstrap = workers.addresses
+            members = scene.gather("confluent", "kafka_python", "aiokafka", session=SESSION)
+            scene.wait_shared(*members)
+            before = [one.changes for one in members]
+            with load.running():
+                for turn in range(KILLS):
+                    scene.send(120)  # read and committed meanwhile
+                    load.wait_for(50)
+                    workers.signal_worker(1 + turn % 3, signal.SIGTERM)
+                    load.wait_for(50)
+                    workers.pid_of(1 + turn % 3)
+                    workers.wait_for_leaders("load", 1, 2, 3)
+                load.wait_for(50)
+            scene.wait_read()
+            assert [one.changes for one in members] == before, scene.explain()
+            check_members(scene)
+        assert load.check(workers.port) == set()
+        assert count(workers, "has ended (exit code 0)") == KILLS
+        assert workers.stop() == 0
+
+
+def test_the_others_lead_before_a_dead_worker_is_started_again(tmp_path: Path) -> None:
+    """The kernel tells that it is dead: nobody waits for its session to end, which takes ten minutes here."""
+    with Workers(tmp_path / "data", 3, "broker.session.timeout.ms=600000") as workers:
+        create_topic(workers.bootstrap, "load", PARTITIONS)
+        workers.wait_for_leaders("load", 1, 2, 3)
+        load = Load(workers.addresses, partitions=PARTITIONS)
+        with load.running():
+            for worker, left in ((3, (1, 2)), (1, (2, 3))):
+                load.wait_for(50)
+                workers.pause()  # the parent: it starts nothing
+                workers.signal_worker(worker)
+                workers.wait_for_leaders("load", *left)
+                load.wait_for(50)
+                workers.resume()
+                workers.pid_of(worker)
+                workers.wait_for_leaders("load", 1, 2, 3)
+            load.wait_for(50)
+        assert load.check(workers.port) == set()
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 40])
+def test_the_disk_stands_still(tmp_path: Path, flushes: Flushes, seconds: int) -> None:
+    """Shorter and longer than sessions, and than clients wait: all go on afterwards, and no worker is ended for it."""
+    workers = Workers(tmp_path / "data", 2, QUICK[0], "broker.session.timeout.ms=4000")
+    workers.before = flushes.before
+    with workers:
+        create_topic(workers.bootstrap, "load", PARTITIONS, durability="fsync")
+        workers.wait_for_leaders("load", 1, 2)
+        load = Load(workers.addresses, partitions=PARTITIONS)
+        with play(workers, "read") as scene:
+            scene.bootstrap = workers.addresses
+            members = scene.gather("confluent", "kafka_python", "aiokafka", session=SESSION)
+            scene.wait_shared(*members)
+            before = [one.changes for one in members]
+            with load.running():
+                load.wait_for(50)
+                scene.send(300)
+                flushes.hang()
+                time.sleep(seconds)  # the fault itself
+                flushes.heal()
+                load.wait_for(50)
+                workers.wait_for_leaders("load", 1, 2)
+                scene.send()
+                load.wait_for(50)
+            scene.wait_read()
+            assert [one.changes for one in members] == before, scene.explain()
+            check_members(scene)
+        assert load.check(workers.port) == set()
+        assert count(workers, "has ended") == 0
+        assert workers.stop() == 0
+
+
+@pytest.mark.parametrize("seconds", [1, 5])
+def test_all_processes_stand_still(workers: Workers, seconds: int) -> None:
+    """As on a machine that sleeps: the parent, who slept too, takes nobody for silent."""
+    load = Load(workers.addresses, partitions=PARTITIONS)
+    with load.running():
+        load.wait_for(50)
+        workers.pause()
+        for worker in (1, 2):
+            workers.signal_worker(worker, signal.SIGSTOP)
+        time.sleep(seconds)  # the fault itself
+        for worker in (1, 2):
+            workers.signal_worker(worker, signal.SIGCONT)
+        workers.resume()
+        load.wait_for(50)
+        workers.wait_for_leaders("load", 1, 2)
+        load.wait_for(50)
+    assert load.check(workers.port) == set()
+    assert count(workers, "has ended") == count(workers, "gave no sign of life")
 
 
 def test_a_stop_and_a_start_in_good_order(workers: Workers) -> None:

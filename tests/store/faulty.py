@@ -55,6 +55,7 @@ class FaultyShared:
     """The faulty shared store: other methods of the store, made as late and as faulty by `call`."""
 
     def __init__(self, inner: SharedStore, call: Callable[[Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+        self.processes = inner.processes
         self._inner = inner
         self._call = call
 

@@ -29,6 +29,8 @@ async def do(store: WorkerStore, word: str, arguments: list[Any]) -> Any:
         return True
     if word == "owns":
         return await store.is_leader(arguments[0])
+    if word == "name":
+        return store.processes.own
     if word == "serves":
         return store._keys._server is not None
     if word == "save":

@@ -1,8 +1,9 @@
 """The brokers of a store as this broker sees them, and its own record among theirs.
 
-A broker that has a record is a member. If its heartbeats stop, the others delete its record by compare-and-set, and
-only then take over what it led. So all brokers agree on the members, but for the time between two refreshes. In that
-time two brokers may think that they lead a partition: the store fences one of them, and this view decides nothing.
+A broker that has a record is a member. If its heartbeats stop, or the store knows that its process has ended, the
+others delete its record by compare-and-set, and only then take over what it led. So all brokers agree on the members,
+but for the time between two refreshes. In that time two brokers may think that they lead a partition: the store fences
+one of them, and this view decides nothing.
 """
 
 import asyncio
@@ -68,11 +69,15 @@ class Cluster:
         own = settings.number("node.id")
         self._wanted = own if settings.source("node.id") is not Source.DEFAULT else None
         first = -1 if store.shared is not None else own
+        processes = store.shared.processes if store.shared is not None else None
+        incarnation = secrets.token_hex(8) if processes is None else processes.own
         rack = settings.text("broker.rack") or None
-        me = BrokerRegistration(first, secrets.token_hex(8), platform.node(), (), rack=rack)
+        me = BrokerRegistration(first, incarnation, platform.node(), (), rack=rack)
         needs_id = bool(settings.text("replication.peers"))
         self._lifecycle = BrokerLifecycle(store, clock, me, self._wanted, needs_id=needs_id)
         self._liveness = Liveness(self.lease, self._interval)
+        if processes is not None:
+            self._liveness.has_ended = processes.has_ended
         self._state = STARTING
         self._held_until = -_FOREVER if store.shared is not None else _FOREVER
         self._heartbeat_at = -_FOREVER
@@ -155,7 +160,7 @@ class Cluster:
         lifecycle = self._lifecycle
         lifecycle.registration = lifecycle.registration._replace(addresses=tuple(addresses))
         if self._store.shared is not None:
-            await lifecycle.claim(self.lease, self._interval)
+            await lifecycle.claim(self._liveness, self._interval)
             await self.refresh()
         else:
             self._update_members([lifecycle.registration._replace(state=SERVING)])
@@ -209,7 +214,7 @@ class Cluster:
             self._complain(error.detail)
 
     async def refresh(self) -> None:
-        """Send a heartbeat if one is due, read the records, expire silent brokers. Raises `StoreError`."""
+        """Send a heartbeat if one is due, read the records, expire dead brokers. Raises `StoreError`."""
         async with self._refreshing:
             if self._ended:
                 return
@@ -244,14 +249,16 @@ class Cluster:
             self._heartbeat_at = now
 
     async def _expire(self, registrations: Registrations) -> Registrations:
-        """Delete the records of brokers that were silent for a lease; returns the other records."""
-        silent = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
+        """Delete the records of brokers that are dead; returns the other records."""
+        dead = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
         left = dict(registrations)
-        for identity in silent - {self.id}:
+        for identity in dead - {self.id}:
             member, document = left.pop(identity)
             if await self._store.save(member.key, ABSENT, document):
                 place = f" at {member.addresses[0].address}" if member.addresses else ""  # a command has no address
-                logger.warning("broker %d%s is gone: nothing heard for %g s", identity, place, self.lease)
+                ended = self._liveness.has_ended(member.incarnation)
+                why = "its process has ended" if ended else f"nothing heard for {self.lease:g} s"
+                logger.warning("broker %d%s is gone: %s", identity, place, why)
         return left
 
     async def _register_again(self, registrations: Registrations) -> bool:
@@ -259,8 +266,8 @@ class Cluster:
         self._held_until = self._heartbeat_at = -_FOREVER
         self.re_registrations += 1
         changed = self._update_members([member for member, _ in registrations.values()])
-        silent = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
-        if await self._lifecycle.try_claim(registrations, silent, {self.id} - registrations.keys()):
+        dead = self._liveness.observe((member for member, _ in registrations.values()), self._clock.monotonic())
+        if await self._lifecycle.try_claim(registrations, dead, {self.id} - registrations.keys()):
             logger.warning(
                 "the other brokers took this one for gone, or the registry was lost; it is back as broker %d", self.id
             )

@@ -27,14 +27,14 @@ async def read_registrations(store: KeyStore) -> Registrations:
     return found
 
 
-def choose_id(records: Registrations, wanted: int | None, former: set[int], silent: set[int]) -> int | None:
+def choose_id(records: Registrations, wanted: int | None, former: set[int], dead: set[int]) -> int | None:
     """The id for a newcomer: the one it wants, else its predecessor's, else the smallest that is free.
 
     None if a broker that may be alive has the wanted one. `former`: ids of brokers that had this broker's address
-    before. `silent`: ids of brokers that were not heard of for a lease.
+    before. `dead`: ids of brokers that were not heard of for a lease, or whose process is known to have ended.
     """
     if wanted is not None:
-        return wanted if wanted not in records or wanted in former | silent else None
+        return wanted if wanted not in records or wanted in former | dead else None
     if former:
         return min(former)
     return next(identity for identity in range(1, len(records) + 2) if identity not in records)
@@ -54,18 +54,17 @@ class BrokerLifecycle:
         self._clock = clock
         self._document: bytes | None = ABSENT  # as it stands in the registry
 
-    async def claim(self, lease: float, interval: float) -> None:
-        """Take an id; waits up to `lease` seconds to see whether the broker that has the wanted one is silent.
+    async def claim(self, liveness: Liveness, interval: float) -> None:
+        """Take an id; waits up to a lease to see whether the broker that has the wanted one is dead.
 
         Raises `SettingError` if that broker is alive, or `StoreError`.
         """
-        liveness = Liveness(lease, interval)
         rival: BrokerRegistration | None = None
         while True:
             records = await read_registrations(self._store)
-            silent = liveness.observe((member for member, _ in records.values()), self._clock.monotonic())
+            dead = liveness.observe((member for member, _ in records.values()), self._clock.monotonic())
             former = {identity for identity, (member, _) in records.items() if member.precedes(self.registration)}
-            if await self.try_claim(records, silent, former):
+            if await self.try_claim(records, dead, former):
                 for identity in former - {self.registration.id}:
                     await self._store.save(f"{PREFIX}{identity}", ABSENT, records[identity][1])
                 return
@@ -74,7 +73,7 @@ class BrokerLifecycle:
             present, _ = records[self._wanted]
             if rival is None:
                 text = "another broker had node.id=%d: waiting up to %g s to see whether it is still there"
-                logger.info(text, present.id, lease)
+                logger.info(text, present.id, liveness.lease)
             elif rival[:2] == present[:2] and rival.heartbeat != present.heartbeat and present.state != LEAVING:
                 raise SettingError(
                     f"node.id={present.id} belongs to the broker at {present.addresses[0].address}, which is alive. "
@@ -83,9 +82,9 @@ class BrokerLifecycle:
             rival = present
             await self._clock.sleep(interval / 4)
 
-    async def try_claim(self, records: Registrations, silent: set[int], former: set[int]) -> bool:
+    async def try_claim(self, records: Registrations, dead: set[int], former: set[int]) -> bool:
         """Take an id if there is one for us at this moment (see `choose_id`). Raises `StoreError`."""
-        place = choose_id(records, self._wanted, former, silent)
+        place = choose_id(records, self._wanted, former, dead)
         if place is None:
             return False
         member = self.registration._replace(id=place)

@@ -154,15 +154,14 @@ class PartitionLeader:
 
         A broker that is cut off together with a former master of the store knows one history, and the present leader
         another. Where the topic asks for copies, the broker that is cut off finds none. Where brokers copy files, the
-        copies of what is durable are not asked for again, but the metadata log is. Raises `KorvetError`
-        NOT_LEADER_OR_FOLLOWER then.
+        copies of what is durable are not asked for again, but the metadata log is. Without copies, the store is asked
+        who leads: another one may have taken over a moment ago. Raises `KorvetError` NOT_LEADER_OR_FOLLOWER then.
         """
         log = self._log
         sync, copies = log.config.sync, log.config.copies
-        if copies == 1:
-            return
         try:
-            await log.opened.append((), log.end, sync=sync, copies=copies).durable
+            if copies > 1:
+                await log.opened.append((), log.end, sync=sync, copies=copies).durable
             await self._verify_owner()
         except (OffsetConflict, StoreError) as failure:
             why = self.explain(failure).detail

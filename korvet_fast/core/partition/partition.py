@@ -165,7 +165,7 @@ class Partition:
             try:
                 before = self.producers.check(sequence)
             except KorvetError as error:
-                if config.copies == 1:
+                if self._store.shared is None:
                     raise
                 return -1, -1, log.start, self._verify_refusal(error)
             if before is not None:

@@ -28,7 +28,7 @@ class ReplicatedStore:
 
     layouts: tuple[str, ...] = (BATCHES,)
     syncs: bool = True
-    producers = groups = plain_files = None
+    producers = groups = plain_files = processes = None
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication

@@ -50,7 +50,7 @@ class RedisStore:
 
     layouts: tuple[str, ...] = (ENTRIES, BATCHES)
     syncs = False
-    plain_files = None
+    plain_files = processes = None
 
     def __init__(self, url: RedisUrl) -> None:
         self.url = url

@@ -122,16 +122,18 @@ class Connection:
         if self._can_write():
             self._writer.writelines(frames)
 
-    async def finish(self) -> None:
+    async def finish(self, within: float) -> None:
         """End in good order: what is being done is answered, and the other side told that the rest is not done.
+
+        What is not answered `within` so many seconds has no known outcome: the connection ends without a word.
 
         The other side closes the connection then, and `run` ends. Were this side the first to close, the other one
         could not read the last messages any more: it may be writing its next question.
         """
         self._finishing = True
-        while self._answering:
-            await asyncio.wait(self._answering)
-        if self._can_write():
+        if self._answering and (await asyncio.wait(self._answering, timeout=within))[1]:
+            self.close()
+        elif self._can_write():
             self._writer.write(pack_message(Message(Verb.GOODBYE, 0)))
 
     def _can_write(self) -> bool:

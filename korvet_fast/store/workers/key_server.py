@@ -17,6 +17,7 @@ from korvet_fast.store.workers.connection import Connection, ConnectionEnded
 from korvet_fast.store.workers.messages import Fields, Verb, check_size
 
 SOCKET: Final = "registry"  # the name of the Unix socket
+_LAST_ANSWERS = 10.0  # seconds for what is being done when this worker closes: it may be for a worker that stands still
 _FAREWELL = 2.0  # seconds that another worker has to close a connection that is at its end
 
 
@@ -63,7 +64,7 @@ class KeyServer:
         self._closing = True
         if self._server is not None:
             self._server.close()
-        await asyncio.gather(*(connection.finish() for connection in self._connections))
+        await asyncio.gather(*(connection.finish(_LAST_ANSWERS) for connection in self._connections))
         if self._connections:
             await asyncio.wait(self._connections.values(), timeout=_FAREWELL)
         for connection in list(self._connections):

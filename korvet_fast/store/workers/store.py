@@ -36,12 +36,16 @@ _CLOSED = "the store is closed"
 
 
 class WorkerLock(Lock):
-    """The byte of one worker in `@workers/lock`, in place of the lock of the directory."""
+    """The byte of one worker in `@workers/lock`, in place of the lock of the directory.
+
+    Also the `Processes` of the store: a name is the byte's number and the token of who took it.
+    """
 
     def __init__(self, directory: Path, number: int) -> None:
         super().__init__(directory)
         self.place = directory / "@workers"
         self.token = secrets.token_hex(8)
+        self.own = f"{number}-{self.token}"
         self._number = number
         self.bytes: ByteLocks
 
@@ -57,6 +61,12 @@ class WorkerLock(Lock):
         """See `Lock.release`."""
         self.bytes.close()
 
+    def has_ended(self, name: str) -> bool:
+        """See `Processes.has_ended`; False for a name that is none of a worker."""
+        number, _, token = name.partition("-")
+        # The kernel does not tell a process of its own lock.
+        return bool(number.isdecimal() and token) and name != self.own and not self.bytes.has(int(number), token)
+
 
 class WorkerStore(EmbeddedStore):
     """The store of the worker `number`, from 1 on. Several may be open over one directory, each in its process."""
@@ -68,6 +78,7 @@ class WorkerStore(EmbeddedStore):
         self._lock: WorkerLock = WorkerLock(directory, number)
         self.plain_files = None  # several programs would write them
         self.shared = self
+        self.processes = self._lock
         self._owning = Removals()  # one change of a log's owner at a time
 
     async def _recover(self) -> None:

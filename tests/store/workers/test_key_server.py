@@ -56,3 +56,22 @@ async def test_a_worker_that_stands_still_is_not_waited_for(tmp_path: Path, monk
         await store.close()
         assert await asyncio.get_running_loop().sock_recv(peer, 1000) == GOODBYE
         assert await asyncio.get_running_loop().sock_recv(peer, 1000) == b""
+
+
+async def test_a_worker_that_does_not_give_a_log_up_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One asks the worker that has the registry to have another one give a log up; then it closes."""
+    monkeypatch.setattr(key_server, "_LAST_ANSWERS", 0.05)
+    monkeypatch.setattr(key_server, "_FAREWELL", 0.05)
+    store = WorkerStore(tmp_path, 1)
+    await store.open()
+    loop = asyncio.get_running_loop()
+    with await connect(tmp_path) as silent, await connect(tmp_path) as asking:
+        await loop.sock_sendall(silent, HELLO)
+        assert await loop.sock_recv(silent, 1000) == ANSWERED
+        await loop.sock_sendall(asking, pack_message(Message(Verb.RELEASE, 1, [b"9", b"orders:0"])))
+        await loop.sock_recv(silent, 1000)
+        async with asyncio.timeout(60):
+            await store.close()
+        assert await loop.sock_recv(asking, 1000) == b""

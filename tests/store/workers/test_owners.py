@@ -163,6 +163,20 @@ async def test_a_restarted_worker_is_another_owner(tmp_path: Path, other: Worker
         assert await other.do("acquire", LOG) == [2, 1]
 
 
+async def test_a_process_is_known_to_have_ended_when_it_has(tmp_path: Path, other: WorkerProcess) -> None:
+    async with opened(tmp_path, 1) as scene, opened(tmp_path, 3) as third:
+        processes = scene.store.shared.processes
+        name = await other.do("name")
+        other.pause()
+        assert not processes.has_ended(name), "it only stands still"
+        other.kill()
+        assert processes.has_ended(name)
+        await asyncio.to_thread(other.start)
+        assert processes.has_ended(name)
+        assert not any(map(processes.has_ended, (await other.do("name"), third.store.processes.own, processes.own)))
+        assert not any(map(processes.has_ended, ("", "2", "2-", "0123456789abcdef"))), "no names of workers"
+
+
 async def test_two_that_want_the_same_logs_both_get_them_in_turn(tmp_path: Path, other: WorkerProcess) -> None:
     """Epochs rise without a repetition, however they meet."""
     logs = [f"orders:{number}" for number in range(4)]

@@ -125,6 +125,22 @@ def test_who_has_not_noticed_stores_nothing_and_learns_it_from_the_store() -> No
     over(body)
 
 
+def test_who_has_not_noticed_finds_no_gap_in_what_others_have_stored() -> None:
+    """librdkafka fails for good where a leader misses batches that another one has acknowledged."""
+
+    async def body(server: Server, first: One) -> None:
+        async with start(server, 9002) as second:
+            index = min(second.leads)
+            stale = first.broker.partition("t", index)
+            await send(second.broker.partition("t", index), b"new", producer=(7, 0, 1))
+            with pytest.raises(KorvetError, match="NOT_LEADER_OR_FOLLOWER"):
+                await send(stale, b"newer", producer=(7, 0, 2))
+            with pytest.raises(KorvetError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+                await send(second.broker.partition("t", index), b"newest", producer=(7, 0, 3))
+
+    over(body)
+
+
 def test_what_another_took_over_that_did_not_know_whose_turn_it_was_is_taken_back() -> None:
     """As a broker does whose server's history broke: it sees only later who else is there."""
 

@@ -96,6 +96,42 @@ def test_a_silent_broker_is_expired_after_its_lease_and_its_partitions_move() ->
     play(scenario)
 
 
+class ProcessTable:
+    """Processes with names of their own, as brokers of one machine have them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ended: set[str] = set()
+
+    @property
+    def own(self) -> str:
+        self.count += 1
+        return f"process {self.count}"
+
+    def has_ended(self, name: str) -> bool:
+        return name in self.ended
+
+
+def test_a_broker_whose_process_is_known_to_have_ended_is_not_waited_for() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.registry.processes = table = ProcessTable()
+        first, second, third = [await scene.start(f"node.id={number}") for number in (1, 2, 3)]
+        await scene.step()
+        third.runs = False
+        table.ended.add(third.cluster.incarnation)
+        await scene.step()
+        assert first.ids == second.ids == [1, 2]
+        second.runs = False
+        table.ended.add(second.cluster.incarnation)
+        began = scene.clock.monotonic()
+        again = await scene.start("node.id=2")  # at another address: nothing else tells that the former one is gone
+        assert scene.clock.monotonic() == began
+        await scene.step()
+        assert first.ids == again.ids == [1, 2]
+
+    play(scenario)
+
+
 def test_a_broker_that_was_paused_leads_nothing_until_it_is_back() -> None:
     async def scenario(scene: Scene) -> None:
         first, second = await scene.start(), await scene.start()

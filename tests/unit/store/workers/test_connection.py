@@ -77,7 +77,7 @@ async def test_an_end_in_good_order_answers_what_is_being_done_and_does_nothing_
     async with connected(slow) as (one, two, _):
         first = asyncio.create_task(one.ask(Verb.SAVE, b"1"))
         await began.wait()
-        ending = asyncio.create_task(two.finish())
+        ending = asyncio.create_task(two.finish(60))
         await asyncio.sleep(0)
         second = asyncio.create_task(one.ask(Verb.SAVE, b"2"))
         assert await first == [b"1"]
@@ -98,7 +98,7 @@ async def test_who_ends_in_good_order_leaves_it_to_the_other_side_to_close() -> 
         reader, writer = await asyncio.open_connection(sock=one)
         connection = Connection(reader, writer, echo)
         running = asyncio.create_task(connection.run())
-        await connection.finish()
+        await connection.finish(60)
         loop = asyncio.get_running_loop()
         for number in range(3):
             await loop.sock_sendall(two, pack_message(Message(Verb.SAVE, number, [b"x"])))
@@ -109,11 +109,24 @@ async def test_who_ends_in_good_order_leaves_it_to_the_other_side_to_close() -> 
         await running
 
 
-async def test_an_end_without_a_word_leaves_it_open_what_was_done() -> None:
-    async def never(_: Verb, __: Fields) -> Fields:
-        await asyncio.sleep(600)
-        return []
+async def never(_: Verb, __: Fields) -> Fields:
+    await asyncio.sleep(600)
+    return []
 
+
+async def test_an_end_in_good_order_does_not_wait_for_ever() -> None:
+    """Nor does it say that nothing was done: it may be, a moment later."""
+    async with connected(never) as (one, two, _):
+        asking = asyncio.create_task(one.ask(Verb.SAVE, b"1"))
+        await asyncio.sleep(0.01)
+        async with asyncio.timeout(60):
+            await two.finish(0.01)
+            with pytest.raises(ConnectionEnded) as ended:
+                await asking
+        assert not ended.value.undone
+
+
+async def test_an_end_without_a_word_leaves_it_open_what_was_done() -> None:
     async with connected(never) as (one, two, _):
         asking = asyncio.create_task(one.ask(Verb.SAVE, b"1"))
         await asyncio.sleep(0.01)
@@ -145,7 +158,7 @@ def test_nothing_is_written_where_the_loop_has_closed_the_transport_already() ->
             with pytest.raises(ConnectionEnded) as ended:
                 await connection.ask(Verb.SAVE, b"key")
             assert ended.value.undone
-            await connection.finish()
+            await connection.finish(60)
             await running
 
     uvloop.run(scenario())
