@@ -16,12 +16,13 @@ from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import CompareAndSet
 from korvet_fast.store.workers.connection import Connection, ConnectionEnded
-from korvet_fast.store.workers.key_server import KeyServer, pack_changes, reachable
+from korvet_fast.store.workers.key_server import SOCKET, KeyServer, pack_changes, reachable
 from korvet_fast.store.workers.locks import ByteLocks
 from korvet_fast.store.workers.messages import Fields, Verb
 
 REGISTRY: Final = 0  # the byte
 PATIENCE: Final = 20.0  # seconds that a question waits for a worker that has the registry
+_GREETING = 5.0  # seconds for its first answer: then it is connected to anew
 _PAUSE = 0.01  # seconds between two attempts to get the registry, or to reach the worker that has it
 _LONGEST = 1.0  # the same after errors
 _BUFFER = 1 << 20  # bytes read ahead from the socket
@@ -55,6 +56,7 @@ class WorkerKeys:
         self._changed = asyncio.Event()  # set when either is there
         self._closing = asyncio.Event()
         self._complaint = ""
+        self._unreached = "this one has not looked for it yet"  # why nobody answers
         self._task = self._loop.create_task(self._run())
 
     async def open(self) -> None:
@@ -127,20 +129,24 @@ class WorkerKeys:
         try:
             with reachable(self._directory) as path:
                 await self._loop.sock_connect(asking, str(path))
-        except OSError:
+        except OSError as error:  # it has just begun, or just ended
             asking.close()
-            return  # it has just begun, or just ended
+            self._unreached = f"{self._directory / SOCKET}: {error.strerror}"
+            return
         reader, writer = await asyncio.open_unix_connection(sock=asking, limit=_BUFFER)
         connection = Connection(reader, writer, self._answer)
         running = self._loop.create_task(connection.run())
         try:
-            await connection.ask(Verb.HELLO, b"%d" % self._number)
+            async with asyncio.timeout(_GREETING):
+                await connection.ask(Verb.HELLO, b"%d" % self._number)
             self._connection = connection
             self._complaint = ""
             self._changed.set()
             await asyncio.wait([running])
         except ConnectionEnded:
-            pass
+            self._unreached = "it ended the connection"
+        except TimeoutError:
+            self._unreached = f"it accepts connections, and answers nothing for {_GREETING:g} s"
         finally:
             self._connection = None
             self._changed.clear()
@@ -158,7 +164,9 @@ class WorkerKeys:
         while self._server is None and self._connection is None:
             left = deadline - self._loop.time()
             if left <= 0 or self._closing.is_set() or (self._complaint and not despite_complaint):
-                raise StoreError(self._complaint or "no worker has the registry, or this one is closed")
+                if self._closing.is_set():
+                    raise StoreError("this worker is closed")
+                raise StoreError(self._complaint or f"the worker that has the registry is not there: {self._unreached}")
             timer = timer or self._loop.call_later(left, self._changed.set)
             await self._changed.wait()
             if self._server is None and self._connection is None:

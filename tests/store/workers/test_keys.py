@@ -14,6 +14,8 @@ import pytest
 from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.store.embedded.registry import Registry
 from korvet_fast.store.types import ABSENT
+from korvet_fast.store.workers import keys as keys_module
+from korvet_fast.store.workers.key_server import SOCKET
 from korvet_fast.store.workers.keys import WorkerKeys
 from korvet_fast.store.workers.locks import ByteLocks
 from korvet_fast.store.workers.messages import LIMIT
@@ -274,6 +276,26 @@ async def test_an_error_of_ours_leaves_no_worker_without_keys(
     locks.close()
     assert caplog.messages[0] == "the registry: ZeroDivisionError()"
     assert caplog.records[0].exc_info is not None
+
+
+@pytest.mark.parametrize(
+    ("listens", "why"),
+    [(False, "@workers/registry: No such file or directory"), (True, "it accepts connections, and answers nothing")],
+)
+async def test_why_the_registry_cannot_be_asked_is_told(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, listens: bool, why: str
+) -> None:
+    """It is connected to anew where it does not answer the first question."""
+    monkeypatch.setattr(keys_module, "PATIENCE", 1.0)
+    monkeypatch.setattr(keys_module, "_GREETING", 0.2)
+    with WorkerProcess(directory, 2) as other:
+        assert await other.do("serves")
+        other.pause()
+        if not listens:
+            (directory / "@workers" / SOCKET).unlink()
+        store = WorkerStore(directory, 1)
+        with pytest.raises(StoreError, match=f"the worker that has the registry is not there: .*{why}"):
+            await store.open()
 
 
 async def test_a_file_system_without_sockets_is_told(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
