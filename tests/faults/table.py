@@ -29,6 +29,12 @@ _MEMBERS = "tests/compat/test_consumer_protocol.py"
 _PRODUCERS = "tests/unit/core/partition/test_producer_state.py"
 _WORKERS = f"{_HERE}/test_workers.py"
 
+_NAMED = (
+    "over replicated files nobody is elected: of the longest wait 5 s are until another leader is named, and 4 s are "
+    "`replica.lag.timeout`, as these tests set it, in which the former leader still counts as in sync; a client waits "
+    "5 s for a broker that says nothing"
+)
+
 
 class Fault(NamedTuple):
     """`done`: what is done. `tests`: where -> as pytest takes them. `left`: what is not, and why.
@@ -156,6 +162,7 @@ PROCESSES: dict[str, Fault] = {
                 f"{_WORKERS}::test_all_processes_stand_still",
             ),
         },
+        figures=_NAMED,
     ),
     "F13": Fault(
         "Redis loads slowly (LOADING)", {REDIS: (f"{_DEATH}::test_a_server_that_loads_slowly_keeps_its_topics",)}
@@ -191,6 +198,7 @@ COPIES: dict[str, Fault] = {
     "F17": Fault(
         "the old master and one broker are cut off from the rest",
         {REDIS: (f"{_BROKERS}::test_two_masters_at_once",), REPLICAS: (_ROUNDS,)},
+        figures="the longest wait over replicated files is that of F12",
     ),
     "F18": Fault("two masters at once", {REDIS: (f"{_BROKERS}::test_two_masters_at_once",)}),
     "F19": Fault("a slot moves, key by key, under load", {CLUSTER: (f"{_REDIS}/test_slot_move.py",)}),
@@ -345,7 +353,7 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
             "in one process": ("tests/unit/core/replication",),
         },
         figures="the lost are those of the election that loses: how many, an operator is told before; in one process "
-        "nothing is counted: these tests hold a simulation against rules of their own",
+        "nothing is counted: these tests hold a simulation against rules of their own. The longest wait: see F12",
     ),
 }
 

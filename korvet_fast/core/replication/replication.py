@@ -31,10 +31,10 @@ from korvet_fast.core.replication.peers import (
 from korvet_fast.core.replication.quorum_progress import QuorumProgress
 from korvet_fast.core.replication.registry import Registry
 from korvet_fast.core.replication.replica import Replica
-from korvet_fast.core.replication.replica_fetcher import LONGEST_WAIT_MS, ReplicaFetcher
+from korvet_fast.core.replication.replica_fetcher import LONGEST_WAIT_MS, FindLogs, ReplicaFetcher
 from korvet_fast.core.replication.replicas import Replicas
 from korvet_fast.core.replication.static_peers import StaticPeers
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import OutcomeUnknown, StoreError
 from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.interface import CopyStore
 from korvet_fast.store.types import CompareAndSet
@@ -63,6 +63,7 @@ class Replication:
         self._secret_file = shlex.quote(str(Path(settings.text("replication.secret.file")).absolute()))
         self._clock = clock = clock or Clock()
         self._running: list[asyncio.Task[None]] = []
+        self._asking: dict[asyncio.Task[KeyAnswer], int] = {}  # what is asked of a leader of the metadata log
         self._background = BackgroundTasks(RateLimitedLog(clock.monotonic))
         self.registry = Registry(clock, self._ask)
         self.replicas = Replicas(
@@ -84,9 +85,11 @@ class Replication:
             ReplicaFetcher(peers, clock, self._finder(broker, in_sync=False), silent, wait_ms, rate=rate)
             for broker in others
         ]
-        self._metadata_fetcher = ReplicaFetcher(
-            peers, clock, self._find_metadata_log, silent, wait_ms, self._learn_leader
-        )
+        # One for each broker that may lead it: a former leader that hangs holds a fetch for seconds.
+        self._metadata_fetchers = {
+            broker: ReplicaFetcher(peers, clock, self._metadata_finder(broker), silent, wait_ms, self._learn_leader)
+            for broker in others
+        }
 
     # -- coming and going --------------------------------------------------------------------------------------------
 
@@ -106,7 +109,7 @@ class Replication:
         except BaseException:
             await self.local.close()
             raise
-        fetchers = (self._metadata_fetcher, *self._fetchers)
+        fetchers = (*self._metadata_fetchers.values(), *self._fetchers)
         for work in (self.replicas.run, self._keep_leader, self._peers.watch, *(fetcher.run for fetcher in fetchers)):
             self._running.append(self._background.keep(work))
         try:
@@ -167,27 +170,37 @@ class Replication:
         """Take up this broker's last leadership again; where nobody answers, ask for the leader."""
         complaint = ""
         while True:
+            self._give_up_former_leaders()
             try:
                 if self.election.leader == self.own:
                     why = await self.election.resume_leading()
                     if why and why != complaint:
                         logger.info("the metadata log is not led yet: %s", why)
                     complaint = why
-                elif not self._metadata_fetcher.reached:
+                elif not self._reaches(self.election.leader):
                     await self.election.ask_who_leads()
-                self._metadata_fetcher.change()
+                for fetcher in self._metadata_fetchers.values():
+                    fetcher.change()
             except StoreError as error:
                 logger.error("the metadata log: %s", error.detail)
             await self._clock.sleep(_KEEP_UP)
 
-    def _find_metadata_log(self) -> tuple[int, Sequence[Replica]]:
-        replica, leader, epoch = self._log.replica, self.election.leader, self.election.epoch
-        if leader == self.own or replica.progress is not None or epoch < 0:
-            return leader, ()
-        if (replica.state.leader, replica.state.epoch) != (leader, epoch):
-            replica.state.forget_leader()
-            replica.state.follow_leader(leader, epoch)
-        return leader, (replica,)
+    def _metadata_finder(self, broker: int) -> FindLogs:
+        def find() -> tuple[int, Sequence[Replica]]:
+            replica, leader, epoch = self._log.replica, self.election.leader, self.election.epoch
+            if leader != broker or replica.progress is not None or epoch < 0:
+                return broker, ()
+            if (replica.state.leader, replica.state.epoch) != (leader, epoch):
+                replica.state.forget_leader()
+                replica.state.follow_leader(leader, epoch)
+            return broker, (replica,)
+
+        return find
+
+    def _reaches(self, leader: int) -> bool:
+        """Whether this broker copies the metadata log from that one, and was answered the last time."""
+        fetcher = self._metadata_fetchers.get(leader)
+        return fetcher is not None and fetcher.reached
 
     def _learn_leader(self, answer: FetchedLog) -> None:
         self._background.start(self.election.learn_leader(answer.leader, answer.epoch))
@@ -196,8 +209,28 @@ class Replication:
         leader = self.election.leader
         if leader != self.own:
             request.check_size()  # the leader would close the connection on a request that is far too large
-            return await self._peers.ask_keys(leader, request)
+            return await self._ask_other(leader, request)
         return await self.serve_keys(request)
+
+    async def _ask_other(self, leader: int, request: KeyRequest) -> KeyAnswer:
+        """Wait for the answer while this one leads: it may hang. Raises `StoreError`."""
+        asking = asyncio.get_running_loop().create_task(self._peers.ask_keys(leader, request))
+        self._asking[asking] = leader
+        try:
+            await asyncio.wait([asking])
+        finally:
+            del self._asking[asking]
+            asking.cancel()
+        if asking.cancelled():
+            kind = OutcomeUnknown if request.verb is KeyVerb.SAVE else NotCarriedOut
+            raise kind(f"broker {leader} did not answer before another one was named")
+        return asking.result()
+
+    def _give_up_former_leaders(self) -> None:
+        """What was asked of them has no answer yet: the present one is asked."""
+        for asking, leader in self._asking.items():
+            if leader != self.election.leader:
+                asking.cancel()
 
     async def serve_keys(self, request: KeyRequest) -> KeyAnswer:
         """Answer for a key if this broker leads the metadata log. Raises `NotCarriedOut` and other `StoreError`s."""
@@ -218,7 +251,7 @@ class Replication:
     def _find_replica(self, log: str) -> Replica | None:
         return self._log.replica if log == METADATA_LOG else self.replicas.logs.get(log)
 
-    def _finder(self, broker: int, *, in_sync: bool) -> Callable[[], tuple[int, Sequence[Replica]]]:
+    def _finder(self, broker: int, *, in_sync: bool) -> FindLogs:
         def find() -> tuple[int, Sequence[Replica]]:
             logs = [one for one in self.replicas.logs.values() if one.in_sync is in_sync]
             return broker, [one for one in logs if one.progress is None and one.state.leader == broker]
@@ -244,7 +277,7 @@ class Replication:
         """
         leader, epoch = self.find_leader(METADATA_LOG)
         log, replica = self._log, self._log.replica
-        if not (log.is_ready and not log.failure if leader == self.own else self._metadata_fetcher.reached):
+        if not (log.is_ready and not log.failure if leader == self.own else self._reaches(leader)):
             leader = -1
         progress, ends = replica.progress, dict.fromkeys(self.brokers, -1)
         ends[self.own] = replica.end

@@ -24,6 +24,9 @@ ROUNDS = int(os.environ.get("KORVET_TEST_ROUNDS", "2"))
 SEED = int(os.environ.get("KORVET_TEST_SEED", "20260101"))
 PARTITIONS = 3
 LONGER = 5.0  # seconds: than the lag timeout
+# A client waits so long for a broker that says nothing: longer than a leader for a follower that is gone, and no longer
+# than an operator here.
+QUICK_CLIENTS = {"socket.timeout.ms": 5_000}
 
 
 class Chaos:
@@ -100,7 +103,7 @@ def test_nothing_that_was_acknowledged_is_lost(disks: Path) -> None:
     chance = random.Random(SEED)
     with Trio(disks, links=True) as trio:
         trio.create("load", PARTITIONS)
-        load = Load(trio.bootstrap, partitions=PARTITIONS, names=("one", "two", "three", "four"))
+        load = Load(trio.bootstrap, partitions=PARTITIONS, names=("one", "two", "three", "four"), **QUICK_CLIENTS)
         text = TextWriter(load, list(trio.texts.values()))
         load.writers.append(text)
         with load.running():

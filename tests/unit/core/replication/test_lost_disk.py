@@ -42,7 +42,7 @@ async def test_with_one_that_was_behind_nobody_is_named_before_the_third_is_back
         await scene.acquire(log, 1)
         await scene.isr(log, 1, 1, 2, 3)
         assert await scene.read(log, 1) == await scene.read(log, 3) == list(range(6))
-        assert not scene.brokers[2].metadata_replica.is_new
+        await scene.until(lambda: not scene.brokers[2].metadata_replica.is_new)
 
 
 async def test_it_is_named_all_the_same_if_somebody_insists(tmp_path: Path) -> None:
