@@ -53,7 +53,7 @@ async def test_what_is_lent_are_whole_batches(embedded: EmbeddedEngine) -> None:
     end = (await store.bounds(LOG)).end
     lent = 0
     for _ in range(500):
-        start, room = chance.randrange(end), chance.choice((1 << 16, 100_000, 300_000, 1 << 20, 8 << 20))
+        start, room = chance.randrange(end), chance.choice((50_000, 1 << 16, 100_000, 300_000, 1 << 20, 8 << 20))
         limit = chance.choice((LIMIT, end, chance.randint(start, end)))
         page = await store.open_log(LOG).read(start, room, limit)
         copied = await store.open_log(LOG).read(start, room, limit, copy=True)
@@ -68,6 +68,18 @@ async def test_what_is_lent_are_whole_batches(embedded: EmbeddedEngine) -> None:
         assert len(whole) <= room or len(found) == 1
         assert len(page.data) != 1 or len(copied.data) != 1 or len(whole) > len(copied.data[0]) - 8000
     assert lent > 200
+    await store.close()
+
+
+async def test_whole_batches_that_leave_room_are_not_copied(embedded: EmbeddedEngine) -> None:
+    """A fetch of 64 KiB from batches of 16 KB: only whole batches are in its answer, so it is a little shorter."""
+    store = embedded.make()
+    await store.open()
+    await fill(store, LOG, *[1] * MANY, size=16_000)
+    for start in (0, 7):
+        page = await store.open_log(LOG).read(start, 1 << 16, LIMIT)
+        assert [is_mapped(piece) for piece in page.data] == [True]
+        assert offsets(page) == list(range(start, start + 4))
     await store.close()
 
 

@@ -61,7 +61,9 @@ class Index:
 
     def row_within(self, offset: int, position: int) -> tuple[int, int]:
         """The offset and the position of the last row of which neither is larger than these; (-1, -1) without one."""
-        row = min(bisect_right(self._offsets, offset), bisect_right(self._positions, position)) - 1
+        row = bisect_right(self._positions, position) - 1
+        if row >= 0 and self._offsets[row] > offset:  # rare: one search is enough for most reads
+            row = bisect_right(self._offsets, offset, 0, row) - 1
         return (self._offsets[row], self._positions[row]) if row >= 0 else (-1, -1)
 
     def offset_of(self, position: int) -> int:

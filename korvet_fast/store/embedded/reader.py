@@ -29,7 +29,7 @@ from korvet_fast.types import Buffer
 _SEARCH = 64 << 10  # bytes read at once when looking for a time
 _LEAST = 4 << 10  # bytes read at once at least
 _HEAD = 61  # bytes of a batch's header
-_MAPPED = 64 << 10  # bytes from which on a read is worth more mapped than copied
+_MAPPED = 48 << 10  # bytes from which on a read is worth more mapped than copied; whole batches leave 64 KiB unfilled
 _INDEX_ROWS = 1 << 20  # rows of indexes kept in memory, 24 bytes each
 _INDEX_ITSELF = 32  # rows that an index without any weighs as much as
 
@@ -113,10 +113,13 @@ class Reader:
         return ReadResult(data, offset if data else start)
 
     async def _lend(
-        self, log: Log, segment: Segment, index: Index, offset: int, max_bytes: int, limit: int
+        self, log: Log, segment: Segment, index: Index, row: tuple[int, int], offset: int, max_bytes: int, limit: int
     ) -> tuple[memoryview, int] | None:
-        """As `_read_segment`, mapped; None if not all is cached, or little lies between places that the index knows."""
-        first, begin = index.row_at(offset, segment.base)
+        """As `_read_segment`, mapped; None if not all is cached, or little lies between places that the index knows.
+
+        `row`: the offset and the position of the index's last row at or before `offset`.
+        """
+        first, begin = row
         if first != offset:
             begin = await self._find_begin(log, segment, begin, offset)
         following, end = segment.end, segment.size
@@ -145,10 +148,11 @@ class Reader:
     ) -> tuple[memoryview | None, int]:
         """Batches of one segment from `offset` on and the offset after them; None if the first goes beyond `limit`."""
         index = segment.index if segment.index is not None else await self._find_index(log, segment)
-        position = index.position(offset)
+        row = index.row_at(offset, segment.base)
+        position = row[1]
         size = segment.size
         if max_bytes >= _MAPPED and size - position >= _MAPPED and not copy:
-            lent = await self._lend(log, segment, index, offset, max_bytes, limit)
+            lent = await self._lend(log, segment, index, row, offset, max_bytes, limit)
             if lent is not None:
                 return lent
         length = max(max_bytes, _LEAST) + log.interval
