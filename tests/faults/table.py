@@ -353,7 +353,8 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
             "in one process": ("tests/unit/core/replication",),
         },
         figures="the lost are those of the election that loses: how many, an operator is told before; in one process "
-        "nothing is counted: these tests hold a simulation against rules of their own. The longest wait: see F12",
+        "nothing is counted: these tests hold a simulation against rules of their own. In the longest wait two of "
+        "three brokers were down until the test started them",
     ),
 }
 
