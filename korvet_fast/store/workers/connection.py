@@ -57,7 +57,7 @@ class Connection:
 
         Raises `StoreError` if the other side fails to answer, or if the question is too large; `ConnectionEnded`.
         """
-        if not self._can_write():
+        if self._finishing or not self._can_write():
             raise ConnectionEnded(True)
         number = next(self._numbers) & 0xFFFFFFFF
         try:
@@ -125,12 +125,14 @@ class Connection:
     async def finish(self, within: float) -> None:
         """End in good order: what is being done is answered, and the other side told that the rest is not done.
 
-        What is not answered `within` so many seconds has no known outcome: the connection ends without a word.
+        What is not answered `within` so many seconds has no known outcome: the connection ends without a word. Nobody
+        waits for what was asked here: the other side may have to ask something itself before it can answer.
 
         The other side closes the connection then, and `run` ends. Were this side the first to close, the other one
         could not read the last messages any more: it may be writing its next question.
         """
         self._finishing = True
+        self._end_questions()
         if self._answering and (await asyncio.wait(self._answering, timeout=within))[1]:
             self.close()
         elif self._can_write():
@@ -145,6 +147,9 @@ class Connection:
         if not self._ended:
             self._ended = True
             self._writer.close()  # what was written before is sent
+        self._end_questions()
+
+    def _end_questions(self) -> None:
         for question in self._questions.values():
             if not question.future.done():
                 question.future.set_exception(ConnectionEnded(self._undone))

@@ -17,7 +17,7 @@ from korvet_fast.store.workers.connection import Connection, ConnectionEnded
 from korvet_fast.store.workers.messages import Fields, Verb, check_size
 
 SOCKET: Final = "registry"  # the name of the Unix socket
-_LAST_ANSWERS = 10.0  # seconds for what is being done when this worker closes: it may be for a worker that stands still
+_LAST_ANSWERS = 10.0  # seconds for what is being done when this worker closes: the disk may stand still
 _FAREWELL = 2.0  # seconds that another worker has to close a connection that is at its end
 
 
@@ -72,6 +72,7 @@ class KeyServer:
 
     def abort(self) -> None:
         """End as the death of the process would."""
+        self._closing = True
         if self._server is not None:
             self._server.close()
         for connection in list(self._connections):

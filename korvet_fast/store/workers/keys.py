@@ -56,7 +56,7 @@ class WorkerKeys:
         self._changed = asyncio.Event()  # set when either is there
         self._closing = asyncio.Event()
         self._complaint = ""
-        self._unreached = "this one has not looked for it yet"  # why nobody answers
+        self._unreached = "this worker has not looked for it yet"  # why nobody answers
         self._task = self._loop.create_task(self._run())
 
     async def open(self) -> None:
@@ -105,6 +105,7 @@ class WorkerKeys:
                     await self._closing.wait()
 
     async def _serve(self) -> None:
+        self._unreached = "this worker has not read it from the disk yet"
         async with self._open_registry() as registry:
             server = KeyServer(self._directory, registry, self._number, self._give_up)
             await server.open()
@@ -131,7 +132,7 @@ class WorkerKeys:
                 await self._loop.sock_connect(asking, str(path))
         except OSError as error:  # it has just begun, or just ended
             asking.close()
-            self._unreached = f"{self._directory / SOCKET}: {error.strerror}"
+            self._unreached = f"the worker that has it is not there: {self._directory / SOCKET}: {error.strerror}"
             return
         reader, writer = await asyncio.open_unix_connection(sock=asking, limit=_BUFFER)
         connection = Connection(reader, writer, self._answer)
@@ -144,9 +145,9 @@ class WorkerKeys:
             self._changed.set()
             await asyncio.wait([running])
         except ConnectionEnded:
-            self._unreached = "it ended the connection"
+            self._unreached = "the worker that has it ended the connection"
         except TimeoutError:
-            self._unreached = f"it accepts connections, and answers nothing for {_GREETING:g} s"
+            self._unreached = f"the worker that has it accepts connections, and answers nothing for {_GREETING:g} s"
         finally:
             self._connection = None
             self._changed.clear()
@@ -166,7 +167,7 @@ class WorkerKeys:
             if left <= 0 or self._closing.is_set() or (self._complaint and not despite_complaint):
                 if self._closing.is_set():
                     raise StoreError("this worker is closed")
-                raise StoreError(self._complaint or f"the worker that has the registry is not there: {self._unreached}")
+                raise StoreError(self._complaint or f"the registry cannot be asked: {self._unreached}")
             timer = timer or self._loop.call_later(left, self._changed.set)
             await self._changed.wait()
             if self._server is None and self._connection is None:

@@ -45,7 +45,14 @@ class LogFiles:
         try:
             if not await loop.run_in_executor(self._readers, directory.exists):
                 return None
-            found = (await loop.run_in_executor(self._readers, recover_log, name, directory, self._given)).log
+            recovering = loop.run_in_executor(self._readers, recover_log, name, directory, self._given)
+            try:
+                await asyncio.wait([recovering])
+            except asyncio.CancelledError:
+                await asyncio.wait([recovering])  # it may cut the log: nobody else may have it before that
+                recovering.exception()
+                raise
+            found = recovering.result().log
         except OSError as error:
             raise StoreError(explain(error, directory)) from error
         self.forget(found)  # another worker may have made them anew since they were open here

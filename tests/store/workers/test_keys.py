@@ -280,7 +280,7 @@ async def test_an_error_of_ours_leaves_no_worker_without_keys(
 
 @pytest.mark.parametrize(
     ("listens", "why"),
-    [(False, "@workers/registry: No such file or directory"), (True, "it accepts connections, and answers nothing")],
+    [(False, "@workers/registry: No such file or directory"), (True, "accepts connections, and answers nothing")],
 )
 async def test_why_the_registry_cannot_be_asked_is_told(
     directory: Path, monkeypatch: pytest.MonkeyPatch, listens: bool, why: str
@@ -294,8 +294,31 @@ async def test_why_the_registry_cannot_be_asked_is_told(
         if not listens:
             (directory / "@workers" / SOCKET).unlink()
         store = WorkerStore(directory, 1)
-        with pytest.raises(StoreError, match=f"the worker that has the registry is not there: .*{why}"):
+        with pytest.raises(StoreError, match=f"the registry cannot be asked: the worker that has it .*{why}"):
             await store.open()
+
+
+async def test_a_disk_that_stands_still_as_the_registry_is_read_is_told(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks for another worker then: this one has the registry."""
+    monkeypatch.setattr(keys_module, "PATIENCE", 0.2)
+    (directory / "@workers").mkdir()
+
+    @asynccontextmanager
+    async def open_registry() -> AsyncIterator[Registry]:
+        await asyncio.Event().wait()
+        yield create_autospec(Registry)
+
+    async def give_up(_: str) -> None:
+        raise AssertionError
+
+    locks = ByteLocks(directory / "@workers" / "lock")
+    keys = WorkerKeys(directory / "@workers", 1, locks, open_registry, give_up)
+    with pytest.raises(StoreError, match="the registry cannot be asked: this worker has not read it from the disk yet"):
+        await keys.open()
+    keys.abort()
+    locks.close()
 
 
 async def test_a_file_system_without_sockets_is_told(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,19 @@
 """Two workers and one log: it has one owner, who lets it go when asked, and dies of nothing but its death."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.embedded.recovery import RecoveredLog, recover_log
 from korvet_fast.store.embedded.store import EmbeddedStore
 from korvet_fast.store.types import WHOLE, NotLeader, OffsetConflict
-from korvet_fast.store.workers import owners
+from korvet_fast.store.workers import log_files, owners
 from korvet_fast.store.workers.store import WorkerStore
 from store.record_batches import make_record_batch, read_all
 from store.scene import Scene
@@ -197,6 +200,37 @@ async def test_two_that_want_the_same_logs_both_get_them_in_turn(tmp_path: Path,
         await asyncio.gather(want_there(), *map(want, logs))
         assert len(epochs) == len(set(epochs)) == 80
         assert {epoch for _, epoch in epochs} == set(range(20))
+
+
+async def test_who_opens_a_log_and_is_stopped_keeps_it_until_nothing_is_cut_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that still looks for the log's end would cut off what the next owner appends."""
+    entered, goes_on, cut = threading.Event(), threading.Event(), threading.Event()
+
+    def recover_slowly(*given: Any) -> RecoveredLog:
+        entered.set()
+        goes_on.wait(60)
+        cut.set()
+        return recover_log(*given)
+
+    async with opened(tmp_path, 1) as first, opened(tmp_path, 2) as second:
+        await first.acquire(LOG, epoch=0)
+        await first.fill(LOG, 1)
+        with monkeypatch.context() as slow:
+            slow.setattr(log_files, "recover_log", recover_slowly)
+            stopped = asyncio.create_task(second.acquire(LOG, epoch=0))
+            await asyncio.to_thread(entered.wait, 60)
+        stopped.cancel()
+        wanting = asyncio.create_task(first.acquire(LOG, epoch=0))
+        got: list[bool] = []
+        wanting.add_done_callback(lambda _: got.append(cut.is_set()))
+        await asyncio.wait([wanting], timeout=0.3)
+        goes_on.set()
+        await wanting
+        await asyncio.wait([stopped])
+        assert stopped.cancelled()
+        assert got == [True]
 
 
 async def test_a_dropped_log_is_gone_for_its_owner_too(tmp_path: Path, other: WorkerProcess) -> None:
