@@ -258,7 +258,7 @@ kill-loop: develop  ## fifty times kill -9 under four idempotent producers, of a
 	KORVET_TEST_KILLS=50 $(PY) -m pytest -s tests/faults/test_kill_under_load.py tests/faults/test_workers.py -k "doubled or group"
 
 rolling-restarts: develop  ## twenty rolling restarts of three brokers over one Redis: nothing lost or doubled, no group rebalances
-	KORVET_TEST_ROLLS=20 $(PY) -m pytest -p no:benchmark -n 2 tests/faults/redis/test_brokers.py tests/compat/test_groups_redis.py -k "rolling or in_turn"
+	KORVET_TEST_ROLLS=20 $(PY) -m pytest -p no:benchmark -n 2 tests/faults/redis/test_brokers.py tests/compat/test_groups_several.py -k "rolling or in_turn"
 
 ROUNDS ?= 20
 

@@ -15,6 +15,7 @@ import pytest_timeout
 
 from broker_process import RUNNING, BrokerProcess
 from coroutines import TIMEOUT, run_coroutine_test
+from faults.several import Several, open_several
 from redis_cluster import Cluster
 from redis_sentinels import Sentinels
 from redis_server import PROGRAMS, RedisServer, find_program
@@ -42,7 +43,7 @@ SLOW = (
     "tests/unit/test_site.py",
     "tests/faults/redis/test_slow_flush.py",
     "tests/compat/test_java_groups.py",
-    "tests/compat/test_groups_redis.py",
+    "tests/compat/test_groups_several.py",
     "tests/faults/groups/test_one_way.py",
     "tests/faults/redis/test_promises.py",
     "tests/unit/core/groups/classic/test_stateful.py",
@@ -163,6 +164,13 @@ def start_redis(redis_program: str, tmp_path: Path) -> Iterator[Callable[..., Re
         server.kill()
         torn = [line for line in server.log.splitlines() if "short read" in line or "incomplete MULTI" in line]
         print(f"Redis at {server.port} found its file torn: {torn}" if torn else "")  # shown where the test failed
+
+
+@pytest.fixture(params=["entries", "workers"])
+def several(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Several]:
+    """Starts several brokers of one cluster; a test runs over both, or over those of `ENGINES` that it names."""
+    with open_several(request.param, tmp_path) as start:
+        yield start
 
 
 @pytest.fixture

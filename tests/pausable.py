@@ -15,21 +15,22 @@ def _stands_still(thread: Path) -> bool:
         return True
 
 
+def wait_until_still(pid: int) -> None:
+    """Until every thread of it has stopped: SIGSTOP alone leaves a busy one time to go on."""
+    while not all(map(_stands_still, Path(f"/proc/{pid}/task").iterdir())):
+        time.sleep(0.001)
+
+
 class PausableProcess:
     """A server that a test runs as a child process: `process`, or None while it does not run."""
 
     process: "subprocess.Popen[Any] | None"
 
     def pause(self) -> None:
-        """SIGSTOP, and until every thread of it has stopped: the signal alone leaves a busy one time to go on.
-
-        Connections stay open, and nothing is answered.
-        """
+        """SIGSTOP. Connections stay open, and nothing is answered."""
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP)
-        tasks = Path(f"/proc/{self.process.pid}/task")
-        while not all(map(_stands_still, tasks.iterdir())):
-            time.sleep(0.001)
+        wait_until_still(self.process.pid)
 
     def resume(self) -> None:
         """SIGCONT."""

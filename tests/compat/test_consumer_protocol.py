@@ -164,7 +164,7 @@ def test_administrators_see_a_group_and_its_members(broker: BrokerProcess, topic
         admin.delete_consumer_groups([scene.group], request_timeout=PATIENCE)[scene.group].result()
 
 
-@pytest.mark.parametrize("redis_program", PROGRAMS[:1], indirect=True)  # groups on both: test_groups_redis.py
+@pytest.mark.parametrize("redis_program", PROGRAMS[:1], indirect=True)  # groups on both: test_groups_several.py
 def test_coordinators_over_redis_die_in_turn_and_nobody_loses_a_partition(
     redis_server: RedisServer, topic: str, tmp_path: Path
 ) -> None:

@@ -28,6 +28,10 @@ _BROKERS = f"{_REDIS}/test_brokers.py"
 _MEMBERS = "tests/compat/test_consumer_protocol.py"
 _PRODUCERS = "tests/unit/core/partition/test_producer_state.py"
 _WORKERS = f"{_HERE}/test_workers.py"
+_SLEEPING = f"{_GROUPS}/test_sleeping_coordinator.py::test_groups_go_on_without_it_and_with_it"
+_SEVERAL = "tests/compat/test_groups_several.py"
+_MEMBERS_CHANGE = f"{_SEVERAL}::test_members_come_leave_and_die_while_coordinators_change"
+_IN_TURN = f"{_SEVERAL}::test_brokers_restart_in_turn_and_nobody_rebalances"
 
 _NAMED = (
     "over replicated files nobody is elected: of the longest wait 5 s are until another leader is named, and 4 s are "
@@ -153,15 +157,19 @@ PROCESSES: dict[str, Fault] = {
             REDIS: (
                 f"{_BROKERS}::test_a_broker_that_slept_too_long_leads_no_more",
                 f"{_HERE}/test_late_append.py",
-                f"{_GROUPS}/test_sleeping_coordinator.py",
+                f"{_SLEEPING}[entries]",
                 f"{_GROUPS}/test_two_coordinators.py",
             ),
             REPLICAS: (_ROUNDS,),
             WORKERS: (
                 f"{_WORKERS}::test_a_worker_that_stands_still_is_killed",
                 f"{_WORKERS}::test_all_processes_stand_still",
+                f"{_SLEEPING}[workers]",
             ),
         },
+        left="of two workers never both believe that they coordinate a group: who sleeps is killed, and its locks, "
+        "which the kernel keeps, end with its process. So no worker that was replaced can answer any more, as a broker "
+        "over Redis can (`test_two_coordinators.py`), and none can be cut off from the others' store",
         figures=_NAMED,
     ),
     "F13": Fault(
@@ -287,8 +295,9 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
             REDIS: (
                 f"{_STROBE}::test_retention_keeps_what_is_young[entries]",
                 f"{_STROBE}::test_retention_keeps_what_is_young[batches]",
-                f"{_STROBE}::test_leases_do_not_stand_on_it",
+                f"{_STROBE}::test_leases_do_not_stand_on_it[entries]",
             ),
+            WORKERS: (f"{_STROBE}::test_leases_do_not_stand_on_it[workers]",),
         },
     ),
     "F35": Fault(
@@ -332,8 +341,18 @@ TIMES_AND_LIMITS: dict[str, Fault] = {
     "F38": Fault(
         "three brokers are restarted in turn under load",
         {
-            REDIS: (f"{_BROKERS}::test_a_rolling_restart", "tests/compat/test_groups_redis.py"),
-            WORKERS: (f"{_WORKERS}::test_a_rolling_restart",),
+            REDIS: (
+                f"{_BROKERS}::test_a_rolling_restart",
+                f"{_IN_TURN}[entries-stop]",
+                f"{_IN_TURN}[batches-kill]",
+                f"{_MEMBERS_CHANGE}[entries]",
+            ),
+            WORKERS: (
+                f"{_WORKERS}::test_a_rolling_restart",
+                f"{_IN_TURN}[workers-stop]",
+                f"{_IN_TURN}[workers-kill]",
+                f"{_MEMBERS_CHANGE}[workers]",
+            ),
         },
     ),
     "F39": Fault(

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +10,10 @@ import pytest
 from broker_process import BrokerProcess
 from faults.clock import HOUR, Clock, read_wall, wait_for_strobe
 from faults.redis.load import Load, at_work, create_topic
+from faults.several import Several
 from kafka_server import make_batch, run
 from raw_connection import connect, find_leaders, read_places
-from redis_server import PROGRAMS, RedisServer, find_program
+from redis_server import PROGRAMS, find_program
 
 PARTITIONS = 6
 AHEAD = 2 * HOUR
@@ -67,13 +67,14 @@ def test_retention_keeps_what_is_young(
         run(partial(look, "three"))
 
 
-def test_leases_do_not_stand_on_it(start_redis: Callable[..., RedisServer], clock: Clock, tmp_path: Path) -> None:
+def test_leases_do_not_stand_on_it(several: Several, clock: Clock) -> None:
     """Two brokers whose clocks strobe: neither takes from the other, though a lease is shorter than the steps.
 
     And longer than a busy machine lets a broker stand still: then the other would be right.
     """
     quick = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=10000")
-    url = start_redis(appendonly="yes").url
+    brokers = one, _ = several(2, *quick, before=clock.before)
+    found: list[list[int]] = []
 
     async def find() -> None:
         async with connect(brokers[0].port) as client:
@@ -81,23 +82,17 @@ def test_leases_do_not_stand_on_it(start_redis: Callable[..., RedisServer], cloc
                 await asyncio.sleep(0.02)
             found.append(leaders)
 
-    found: list[list[int]] = []
-    with (
-        BrokerProcess(tmp_path / "one", *quick, store=url, before=clock.before) as one,
-        BrokerProcess(tmp_path / "two", *quick, store=url, before=clock.before) as two,
-    ):
-        brokers = [one, two]
-        create_topic(one.bootstrap, "load", PARTITIONS)
-        run(find)
-        load = Load(",".join(broker.bootstrap for broker in brokers), partitions=PARTITIONS)
-        with load.running(), clock.strobing(0, AHEAD, -HOUR):
-            for broker in brokers:
-                wait_for_strobe(broker)
-            load.wait_for(200)
-            deadline = time.monotonic() + 6  # twenty heartbeats: this is the fault, nothing is waited for
-            while time.monotonic() < deadline:
-                load.wait_for(20)
-        assert load.check(one.port) == set()
-        run(find)
+    create_topic(one.bootstrap, "load", PARTITIONS)
+    run(find)
+    load = Load(",".join(broker.bootstrap for broker in brokers), partitions=PARTITIONS)
+    with load.running(), clock.strobing(0, AHEAD, -HOUR):
+        for broker in brokers:
+            wait_for_strobe(broker)
+        load.wait_for(200)
+        deadline = time.monotonic() + 6  # twenty heartbeats: this is the fault, nothing is waited for
+        while time.monotonic() < deadline:
+            load.wait_for(20)
+    assert load.check(one.port) == set()
+    run(find)
     assert found[0] == found[1]
     assert not [line for broker in brokers for line in broker.log if "records were lost" in line]

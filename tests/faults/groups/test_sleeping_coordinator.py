@@ -1,15 +1,15 @@
 """Real clients whose coordinator sleeps for longer than it is believed to be alive (reliability F12)."""
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from broker_process import BrokerProcess
 from compat.group_scene import play
 from faults.groups.lives import QUICK, find
+from faults.one_worker import OneWorker
+from faults.several import Several
 from kafka_server import run
 from member_history import check_members
-from redis_server import RedisServer
 
 GROUPS = {"classic": ("confluent", "kafka_python", "aiokafka"), "consumer": ("confluent",) * 2}
 TOPICS = [f"topic-{number}" for number in range(20)]
@@ -37,10 +37,18 @@ def wait_for_coordinators(brokers: list[BrokerProcess], *expected: BrokerProcess
         time.sleep(0.02)
 
 
-def test_groups_go_on_without_it_and_with_it(serve: Callable[..., BrokerProcess], redis_server: RedisServer) -> None:
+def wait_until_missed(sleeper: BrokerProcess, other: BrokerProcess) -> None:
+    """Until the other one has all groups: those of a worker only after its kill, and for a blink."""
+    if isinstance(sleeper, OneWorker):
+        sleeper.wait_until_replaced()
+    else:
+        wait_for_coordinators([other], other)
+
+
+def test_groups_go_on_without_it_and_with_it(several: Several) -> None:
     """Sessions are longer than that: nobody loses a partition, and nothing is read twice."""
     settings = (*QUICK, "group.consumer.heartbeat.interval.ms=500")
-    brokers = sleeper, other = [serve(redis_server.url, *settings) for _ in range(2)]
+    brokers = sleeper, other = several(2, *settings)
     shares = wait_for_coordinators(brokers, *brokers)
     topics = [topic for topic in TOPICS if shares[topic] == sleeper.port]
     with ExitStack() as ending:
@@ -56,7 +64,7 @@ def test_groups_go_on_without_it_and_with_it(serve: Callable[..., BrokerProcess]
         for scene in scenes:
             scene.send(300)
         sleeper.pause()  # in the middle of reading and committing
-        wait_for_coordinators([other], other)
+        wait_until_missed(sleeper, other)
         sleeper.resume()
         wait_for_coordinators(brokers, *brokers)
         for scene in scenes:

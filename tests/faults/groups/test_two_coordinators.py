@@ -1,4 +1,7 @@
-"""Two brokers over one Redis, and one of them is not what it believes to be (reliability F12): one is obeyed."""
+"""Two brokers over one Redis, and one of them is not what it believes to be (reliability F12): one is obeyed.
+
+Not over workers: nobody takes over from a worker before its process, and with it its locks, is gone.
+"""
 
 import asyncio
 import time

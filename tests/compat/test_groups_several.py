@@ -1,15 +1,12 @@
-"""Groups of real clients over Redis: coordinators come, go and die, and their groups move with all they have."""
+"""Groups of real clients at several brokers: they come, go and die, and their groups move with all they have."""
 
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
-from broker_process import BrokerProcess
 from compat.group_scene import play
+from faults.several import Several
 from member_history import check_members
-from redis_server import PROGRAMS, RedisServer
 
 SETTINGS = (
     *("group.initial.rebalance.delay.ms=200", "group.min.session.timeout.ms=1000"),
@@ -20,28 +17,15 @@ CLIENTS = ("confluent", "kafka_python", "aiokafka")
 ROUNDS = int(os.environ.get("KORVET_TEST_ROLLS", "2"))
 
 
-@pytest.fixture
-def brokers(request: pytest.FixtureRequest, redis_server: RedisServer, tmp_path: Path) -> Iterator[list[BrokerProcess]]:
-    """Two, or as many as a test asks for."""
-    many = getattr(request, "param", 2)
-    found = [BrokerProcess(tmp_path, *SETTINGS, store=redis_server.url) for _ in range(many)]
-    try:
-        for one in found:
-            one.start()
-        yield found
-    finally:
-        for one in found:
-            one.stop()
-
-
 @pytest.mark.timeout(240 + 60 * ROUNDS)
-@pytest.mark.parametrize("brokers", [3], indirect=True)
 @pytest.mark.parametrize(
-    ("redis_program", "how"), [(PROGRAMS[0], "stopped"), (PROGRAMS[1], "killed")], indirect=["redis_program"]
+    ("several", "end"),
+    [("entries", "stop"), ("batches", "kill"), ("workers", "stop"), ("workers", "kill")],
+    indirect=["several"],
 )
-def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProcess], topic: str, how: str) -> None:
+def test_brokers_restart_in_turn_and_nobody_rebalances(several: Several, topic: str, end: str) -> None:
     """F01, F02 and F38, with KORVET_TEST_ROLLS=20 as often as it says there."""
-    end: Callable[[BrokerProcess], object] = BrokerProcess.kill if how == "killed" else BrokerProcess.stop
+    brokers = several(3, *SETTINGS)
     with play(brokers[0], topic) as scene:
         scene.bootstrap = ",".join(one.bootstrap for one in brokers)
         scene.send()
@@ -51,7 +35,7 @@ def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProce
         scene.wait_read()
         before = [one.changes for one in members]
         for broker in brokers * ROUNDS:
-            end(broker)
+            getattr(broker, end)()
             scene.send()
             scene.wait_read()
             broker.start()
@@ -61,8 +45,8 @@ def test_brokers_restart_in_turn_and_nobody_rebalances(brokers: list[BrokerProce
         check_members(scene)
 
 
-@pytest.mark.parametrize("redis_program", PROGRAMS[:1], indirect=True)
-def test_members_come_leave_and_die_while_coordinators_change(brokers: list[BrokerProcess], topic: str) -> None:
+def test_members_come_leave_and_die_while_coordinators_change(several: Several, topic: str) -> None:
+    brokers = several(2, *SETTINGS)
     with play(brokers[0], topic) as scene:
         scene.bootstrap = ",".join(one.bootstrap for one in brokers)
         scene.send()

@@ -1,18 +1,17 @@
 """A task of the Spark sink while the leaders of its partitions die and come back: each row is stored once, in order."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import StructType
 
-from broker_process import BrokerProcess
 from compat.spark.records import read
 from faults.redis.load import create_topic
+from faults.several import ENGINES, Several
 from korvet_fast.spark import cluster
 from korvet_fast.spark.options import Use, parse
 from korvet_fast.spark.sink import BatchSink
-from redis_server import RedisServer
 
 PAGES = 40
 ROWS = 300  # of a page
@@ -29,8 +28,9 @@ def no_connections_are_left() -> Iterator[None]:
         kept.close()
 
 
-def test_leaders_die_and_come_back(serve: Callable[..., BrokerProcess], redis_server: RedisServer) -> None:
-    brokers = [serve(redis_server.url, *QUICK) for _ in range(3)]
+@pytest.mark.parametrize("several", ENGINES, indirect=True)
+def test_leaders_die_and_come_back(several: Several) -> None:
+    brokers = several(3, *QUICK)
     create_topic(brokers[0].bootstrap, "t", PARTITIONS)
 
     def pages() -> Iterator[pa.RecordBatch]:
