@@ -35,6 +35,15 @@ def test_a_good_history_is_good() -> None:
     assert count_ownerships([]) == 0
 
 
+def test_a_commit_that_another_broker_has_replaced_may_be_seen_until_it_is_refused() -> None:
+    """It was stored, its answer was late, and nobody can tell any more."""
+    late = said("a", "commit", 3.5, 9, offset=15, error="NOT_COORDINATOR")
+    seen = [each for each in GOOD if each.offset != 10]
+    check([*seen, late, said("b", "fetch", 5, offset=15)], {G: 3})
+    with pytest.raises(AssertionError, match="was refused"):
+        check([*seen, late, said("b", "fetch", 9.2, offset=15)], {G: 3})
+
+
 @pytest.mark.parametrize(
     ("more", "rule"),
     [
