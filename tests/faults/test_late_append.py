@@ -15,7 +15,7 @@ from raw_connection import connect, find_leaders
 from redis_server import PROGRAMS, RedisServer, find_program
 
 REFUSALS = ("NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR")
-TOPICS = [f"t{number}" for number in range(6)]  # spread over both brokers
+TOPICS = [f"t{number}" for number in range(20)]  # each at either broker by chance: at both of them
 
 
 async def produce(clients: Sequence[RawClient], topic: str, value: bytes) -> None:
