@@ -18,6 +18,7 @@ from korvet_fast.client.producer import (
     ProducerFenced,
     TransactionError,
 )
+from pausable import wait_until_still
 from producer_leftovers import run_clean
 
 pytestmark = pytest.mark.timeout(600)
@@ -176,6 +177,7 @@ def test_a_commit_without_an_answer_stays_unknown_until_the_producer_begins_anew
         p.begin_transaction()
         await p.send(topic, b"unknown", partition=0)
         os.kill(kafka.pid, signal.SIGSTOP)
+        wait_until_still(kafka.pid)  # its threads stop one after the other
         try:
             with pytest.raises(TransactionError, match="whether the commit was carried out is not known") as caught:
                 await p.commit_transaction()
