@@ -8,11 +8,12 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from compat.group_scene import play
+from compat.group_scene import Scene, play
 from faults.conftest import Flushes
 from faults.full_disk import fill, make_room
 from faults.redis.load import Load, create_topic
@@ -140,30 +141,37 @@ def test_a_worker_killed_on_a_full_disk_is_back_when_there_is_room(small_disk: P
     assert "Traceback" not in "".join(workers.log)
 
 
+@contextmanager
+def beside_a_group(workers: Workers, load: Load) -> Iterator[Scene]:
+    """The load until the block ends, and a group of three: no member rebalances, all is read, and nothing is lost."""
+    with play(workers, "read") as scene:
+        scene.bootstrap = workers.addresses
+        members = scene.gather("confluent", "kafka_python", "aiokafka", session=SESSION)
+        scene.wait_shared(*members)
+        before = [one.changes for one in members]
+        with load.running():
+            yield scene
+        scene.wait_read()
+        assert [one.changes for one in members] == before, scene.explain()
+        check_members(scene)
+    assert load.check(workers.port) == set()
+
+
 def test_a_rolling_restart(tmp_path: Path) -> None:
     """SIGTERM of each of three in turn, which the parent starts again: a group does not even rebalance."""
     with Workers(tmp_path / "data", 3, *QUICK) as workers:
         create_topic(workers.bootstrap, "load", PARTITIONS)
         workers.wait_for_leaders("load", 1, 2, 3)
         load = Load(workers.addresses, partitions=PARTITIONS)
-        with play(workers, "read") as scene:
-            scene.bootstrap = workers.addresses
-            members = scene.gather("confluent", "kafka_python", "aiokafka", session=SESSION)
-            scene.wait_shared(*members)
-            before = [one.changes for one in members]
-            with load.running():
-                for turn in range(KILLS):
-                    scene.send(120)  # read and committed meanwhile
-                    load.wait_for(50)
-                    workers.signal_worker(1 + turn % 3, signal.SIGTERM)
-                    load.wait_for(50)
-                    workers.pid_of(1 + turn % 3)
-                    workers.wait_for_leaders("load", 1, 2, 3)
+        with beside_a_group(workers, load) as scene:
+            for turn in range(KILLS):
+                scene.send(120)  # read and committed meanwhile
                 load.wait_for(50)
-            scene.wait_read()
-            assert [one.changes for one in members] == before, scene.explain()
-            check_members(scene)
-        assert load.check(workers.port) == set()
+                workers.signal_worker(1 + turn % 3, signal.SIGTERM)
+                load.wait_for(50)
+                workers.pid_of(1 + turn % 3)
+                workers.wait_for_leaders("load", 1, 2, 3)
+            load.wait_for(50)
         assert count(workers, "has ended (exit code 0)") == KILLS
         assert workers.stop() == 0
 
@@ -197,25 +205,16 @@ def test_the_disk_stands_still(tmp_path: Path, flushes: Flushes, seconds: int) -
         create_topic(workers.bootstrap, "load", PARTITIONS, durability="fsync")
         workers.wait_for_leaders("load", 1, 2)
         load = Load(workers.addresses, partitions=PARTITIONS)
-        with play(workers, "read") as scene:
-            scene.bootstrap = workers.addresses
-            members = scene.gather("confluent", "kafka_python", "aiokafka", session=SESSION)
-            scene.wait_shared(*members)
-            before = [one.changes for one in members]
-            with load.running():
-                load.wait_for(50)
-                scene.send(300)
-                flushes.hang()
-                time.sleep(seconds)  # the fault itself
-                flushes.heal()
-                load.wait_for(50)
-                workers.wait_for_leaders("load", 1, 2)
-                scene.send()
-                load.wait_for(50)
-            scene.wait_read()
-            assert [one.changes for one in members] == before, scene.explain()
-            check_members(scene)
-        assert load.check(workers.port) == set()
+        with beside_a_group(workers, load) as scene:
+            load.wait_for(50)
+            scene.send(300)
+            flushes.hang()
+            time.sleep(seconds)  # the fault itself
+            flushes.heal()
+            load.wait_for(50)
+            workers.wait_for_leaders("load", 1, 2)
+            scene.send()
+            load.wait_for(50)
         assert count(workers, "has ended") == 0
         assert workers.stop() == 0
 
