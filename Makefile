@@ -236,7 +236,7 @@ asv: develop tools  ## speed over the last commits (COMMITS=4) as graphs in .cac
 	$(PY) -m benchmarks.history --commits $(COMMITS)
 	KORVET_TEST_ASV_PAGE=$(CURDIR)/.cache/asv/html $(PY) -m pytest -q -p no:benchmark tests/bench/test_asv.py
 
-bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache Kafka and raw Redis on this machine, in turns, one table in a quarter of an hour
+bench-system: $(VENV)/.deps wheel-install tools  ## the system: against Apache Kafka and bare relays to Redis on this machine, in turns, one table in a quarter of an hour
 	$(PY) -m benchmarks.system --rounds 2 --seconds 0.7
 
 SIMULATIONS ?= 5000

@@ -10,9 +10,8 @@ from typing import TypeAlias
 Value: TypeAlias = bool | int | str
 
 _WHOLE = re.compile(r"-?[0-9]{1,19}")
-_MISTYPED = (
-    0.7  # of two names, by difflib: below, they only share words, as sasl.kerberos.service.name and sasl.username
-)
+# How alike two names are, by difflib: below, they only share words, as sasl.kerberos.service.name and sasl.username.
+_MISTYPED = 0.7
 
 
 class Kind(Enum):
