@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.workers import WORKERS
 from benchmarks.profile import PLACES
 from benchmarks.rows import COLUMNS, Figure, Figures, Load
 
 Row = dict[str, Any]
 BUSY = 0.25  # processors that other programs may use before a result is doubtful; the kernel's own work is in it
+LOOPS = ("relay-a", "relay-bpv", "relay-c", "bare")  # of Python, so that py-spy can look into them
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 BEGIN = "<!-- python -m benchmarks.report --docs writes from here"
@@ -46,7 +48,7 @@ def _ratios(figure: Figure, measured: dict[str, list[Figures]]) -> Iterator[Row]
             if not pairs:  # the other answered nothing in time
                 continue
             median = statistics.median(mine / other for mine, other in pairs)
-            found: Row = {"what": str(ratio), "of": ratio.of, "ratio": round(median, 3)}
+            found: Row = {"what": str(ratio), "of": ratio.of, "to": ratio.to, "ratio": round(median, 3)}
             if ratio.target:
                 found["target"] = str(ratio.target)
                 found["reached"] = ratio.target.reached(statistics.median(ours), median)
@@ -54,8 +56,15 @@ def _ratios(figure: Figure, measured: dict[str, list[Figures]]) -> Iterator[Row]
 
 
 def missed(row: Row) -> list[str]:
-    """The columns that do not reach a target of this row."""
-    return [ratio["of"] for ratio in row["ratios"] if ratio.get("reached") is False]
+    """The columns that do not reach a target of this row, each before the loop in Python that it is compared with."""
+    found = (ratio for ratio in row["ratios"] if ratio.get("reached") is False)
+    return [name for ratio in found for name in (ratio["of"], ratio["to"]) if name == ratio["of"] or name in LOOPS]
+
+
+def time_of_request(name: str, rounds: list[Figures]) -> float | None:
+    """Microseconds that a loop of this column has for a request, in the median; None where none are counted."""
+    each = [answer["requests_per_s"] for answer in rounds if answer.get("requests_per_s")]
+    return 1e6 * (WORKERS if name == "workers" else 1) / statistics.median(each) if each else None
 
 
 def result(machine: dict[str, Any], rounds: int, seconds: float, rows: list[Row]) -> dict[str, Any]:
@@ -89,14 +98,26 @@ def table(result: dict[str, Any]) -> str:
 
 def _profiles(rows: list[Row]) -> str:
     """Where the loops that miss a target spent their time, as a second table."""
-    cells = [["Missed", "Of", *PLACES]]
+    cells = [["Missed", "Of", "µs a request", *PLACES]]
     for row in rows:
         for name, shares in row.get("profile", {}).items():
-            percent = [f"{shares.get(place, 0):.0%}" for place in PLACES]
-            cells.append([row["load"], COLUMNS[name], *percent])
+            whole = row.get("request_us", {}).get(name)
+            times = [_share(shares.get(place, 0), whole) for place in PLACES]
+            cells.append([row["load"], COLUMNS[name], "" if whole is None else _micros(whole), *times])
     if len(cells) == 1:
         return ""
-    return f"\n\nWhat misses its target, and where its loop's time goes:\n\n{draw(cells)}"
+    return (
+        "\n\nWhat misses its target, and where its loop's time goes, in µs of each request (in percent where a load's "
+        f"program counts none):\n\n{draw(cells)}"
+    )
+
+
+def _share(share: float, whole: float | None) -> str:
+    return f"{share:.0%}" if whole is None else _micros(share * whole)
+
+
+def _micros(time: float) -> str:
+    return f"{time:,.0f}" if time >= 100 else f"{time:.1f}"
 
 
 def _head(result: dict[str, Any]) -> str:

@@ -46,13 +46,18 @@ def take_turns(load: Load, contestants: dict[str, Contestant], rounds: int, seco
 
 
 def compare(load: Load, contestants: dict[str, Contestant], rounds: int, seconds: float) -> list[report.Row]:
-    """The load's rows. Who misses a target is run once more, to see where its loop spends the time."""
+    """The load's rows. Who misses a target is run once more, to see where its loop spends the time.
+
+    So is the relay, or the bare loop, that it is compared with.
+    """
     load = pace(load, contestants, seconds)
-    rows = list(report.lines(load, take_turns(load, contestants, rounds, seconds)))
+    measured = take_turns(load, contestants, rounds, seconds)
+    rows = list(report.lines(load, measured))
     for name in dict.fromkeys(name for row in rows for name in report.missed(row)):
         shares: profile.Shares = {}
         contestants[name].measure(load, seconds, partial(profile.watch, contestants[name].peer.pid, shares))
         rows[0].setdefault("profile", {})[name] = shares
+        rows[0].setdefault("request_us", {})[name] = report.time_of_request(name, measured[name])
     return rows
 
 

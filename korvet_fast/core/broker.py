@@ -41,6 +41,7 @@ from korvet_fast.core.replication.placement import Placement
 from korvet_fast.core.replication.replica_selector import make_selector
 from korvet_fast.core.replication.replication import Replication
 from korvet_fast.core.request_times import RequestTimes
+from korvet_fast.core.timing_wheel import TimingWheel
 from korvet_fast.core.topic_config import check_store
 from korvet_fast.core.topics.topic import Topic
 from korvet_fast.core.topics.topics import Topics
@@ -66,6 +67,7 @@ class Broker:
     Raises `SettingError` for settings that contradict each other.
     """
 
+    deadlines: TimingWheel  # of produces, from `open` on
     listeners: Sequence[Endpoint] = ()  # where it is listened, by number, from when clients are served
     network_use: Callable[[], NetworkUse] | None = None  # from when clients are served
     certificate_ends: Callable[[], Sequence[CertificateEnd]] | None = None  # of listeners with TLS
@@ -147,6 +149,7 @@ class Broker:
         written; what was opened is then closed again.
         """
         check_store(self.settings, self._store)
+        self.deadlines = TimingWheel()
         async with AsyncExitStack() as undo:
             self.audit = open_audit_log(self.settings, self.clock)
             undo.push_async_callback(_close, self.audit)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextvars import Context
 from functools import partial
+from typing import Any
 
 
 class Signal:
@@ -16,7 +17,7 @@ class Signal:
 
     def __init__(self) -> None:
         self._asyncio_future_blocking = False
-        self._callback: Callable[[], object] | None = None
+        self._callback: Callable[[Signal], object] | None = None
         self._done = self._cancelled = False
 
     def set(self) -> None:
@@ -25,9 +26,14 @@ class Signal:
             self._done = True
             callback, self._callback = self._callback, None  # a circle: the callback has this signal
             if callback is not None:
-                callback()
+                callback(self)
 
-    def __await__(self) -> "Generator[Signal, None, None]":
+    def note_end(self, _: object) -> None:
+        """As `set`: the callback of a future."""
+        self.set()
+
+    def __await__(self) -> "Generator[Signal, None, Any]":
+        """Gives nothing; a subclass may give the result of what was waited for."""
         if not self._done:
             self._asyncio_future_blocking = True
             yield self
@@ -38,7 +44,9 @@ class Signal:
 
     def add_done_callback(self, callback: "Callable[[Signal], object]", *, context: Context | None = None) -> None:
         """Called once, by the task or the `eager.run_inline` that carries the waiting coroutine on."""
-        self._callback = partial(callback, self) if context is None else partial(context.run, callback, self)
+        # No function of Python: its frame would keep the task alive, as part of the traceback of a cancellation.
+        run: Callable[..., object] | None = None if context is None else context.run
+        self._callback = callback if run is None else partial(run, callback)
 
     def cancel(self, msg: object = None) -> bool:
         """The task that waits is cancelled."""
@@ -47,7 +55,7 @@ class Signal:
         self._done = self._cancelled = True
         callback, self._callback = self._callback, None
         if callback is not None:
-            asyncio.get_running_loop().call_soon(callback)
+            asyncio.get_running_loop().call_soon(callback, self)
         return True
 
     def result(self) -> None:

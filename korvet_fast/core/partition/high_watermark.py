@@ -36,6 +36,16 @@ class PendingFlush:
         self.written = written
 
 
+class PendingStore:
+    """Appends that the store confirms together: all up to `end` that earlier ones do not cover."""
+
+    __slots__ = ("end", "future")
+
+    def __init__(self, future: "asyncio.Future[None]", end: int) -> None:
+        self.future = future
+        self.end = end
+
+
 class HighWatermark:
     """`offset`: all below it is durable. `fail` is called with the reason when an append turns out not to be durable.
 
@@ -44,6 +54,7 @@ class HighWatermark:
     """
 
     __slots__ = (
+        "_expected",
         "_fail",
         "_flushes",
         "_looked_at",
@@ -70,6 +81,7 @@ class HighWatermark:
         # eight times the memory, in small pieces among those that requests let go of.
         self._recent = array("q")
         self._flushes: list[PendingFlush] = []
+        self._expected: PendingStore | None = None  # the last of those that the store has not confirmed
 
     def add(self, base: int, end: int, size: int, durable: "asyncio.Future[None] | None") -> None:
         """`size` bytes were appended as `base` <= offset < `end`, to be read when `durable` ends.
@@ -83,18 +95,21 @@ class HighWatermark:
             del recent[:_FORGOTTEN]
         written = self.written = before + size
         self.records += end - base
-        if durable is None and not self._flushes and not self.delayed_fetches:
+        flushes = self._flushes
+        if durable is None and not flushes and not self.delayed_fetches:
             self._visible = written
             if end > self.offset:
                 self.offset = end
+        elif flushes and (last := flushes[-1]).future is durable:
+            # The store shares one future between many appends: one callback for all of them.
+            last.end, last.written = end, written
         else:
             self._await(end, written, durable)
 
     def _await(self, end: int, written: int, durable: "asyncio.Future[None] | None") -> None:
         flushes = self._flushes
         done = durable is None or _ended_well(durable)
-        # The store shares one future between many appends: one callback for all of them.
-        if flushes and (done or flushes[-1].future is durable):
+        if flushes and done:
             flushes[-1].end, flushes[-1].written = end, written
         elif durable is None or done:
             self._rise(end, written)
@@ -104,11 +119,18 @@ class HighWatermark:
 
     def expect(self, end: int, stored: "asyncio.Future[None]") -> None:
         """An append that ends at `end` is on its way: note when the store has it."""
-        stored.add_done_callback(partial(self._note, end))
+        expected = self._expected
+        if expected is not None and expected.future is stored:
+            expected.end = end
+        else:
+            expected = self._expected = PendingStore(stored, end)
+            stored.add_done_callback(partial(self._note, expected))
 
-    def _note(self, end: int, stored: "asyncio.Future[None]") -> None:
+    def _note(self, expected: PendingStore, stored: "asyncio.Future[None]") -> None:
+        if self._expected is expected:
+            self._expected = None
         if not stored.cancelled() and stored.exception() is None:
-            self.stored = max(self.stored, end)
+            self.stored = max(self.stored, expected.end)
 
     def settle(self, _: "asyncio.Future[None] | None" = None) -> None:
         """Advance over all appends that have become durable; report the failure of one that has not."""

@@ -1,6 +1,7 @@
 """The outcomes of a produce, one for each partition: known when `acks` is reached, or the time is over."""
 
 import asyncio
+from collections.abc import Generator
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
@@ -9,6 +10,7 @@ from korvet_fast.core.partition.partition import AppendResult, Partition
 from korvet_fast.core.produce.check import Checked, Records, blame_records
 from korvet_fast.core.produce.order import remember_refusal
 from korvet_fast.core.signal import Signal
+from korvet_fast.core.timing_wheel import TimingWheel
 from korvet_fast.errors import CodecError, KorvetError, forget_frames
 
 NO_ERROR: Final = 0
@@ -80,25 +82,45 @@ def find_outcome(index: int, partition: Partition, appended: "AppendResult", tim
     return index, NO_ERROR, base, time, start
 
 
-async def settle_one(index: int, partition: Partition, appended: "AppendResult", timeout_ms: int) -> Outcome:
-    """Wait until `acks` is reached; returns the outcome."""
-    done = appended[3]
-    if done is not None:
-        await _wait([done], max(timeout_ms, 0) / 1000)
-    return find_outcome(index, partition, appended, timeout_ms)
+class PendingOutcome(Signal):
+    """The outcome of one append whose future has not ended; await it, once. `appended`: with a future."""
+
+    __slots__ = ("_appended", "_deadline", "_deadlines", "_index", "_partition", "_timeout_ms")
+
+    def __init__(
+        self, deadlines: TimingWheel, index: int, partition: Partition, appended: "AppendResult", timeout_ms: int
+    ) -> None:
+        super().__init__()
+        self._index = index
+        self._partition = partition
+        self._appended = appended
+        self._timeout_ms = timeout_ms
+        self._deadlines = deadlines
+        self._deadline = deadlines.add(self, max(timeout_ms, 0) / 1000)
+        done = appended[3]
+        assert done is not None
+        done.add_done_callback(self.note_end)
+
+    def __await__(self) -> Generator[Signal, None, Outcome]:
+        try:
+            yield from super().__await__()
+        finally:
+            self._deadlines.remove(self, self._deadline)
+        return find_outcome(self._index, self._partition, self._appended, self._timeout_ms)
 
 
 async def settle_all(session: ClientSession, pending: list[PendingAppend], timeout_ms: int) -> None:
     """Wait until `acks` is reached everywhere, and fill in the outcomes."""
     seconds = max(timeout_ms, 0) / 1000
+    deadlines = session.broker.deadlines
     if len(pending) <= _MANY:
-        await _wait_for(pending, seconds)
+        await _wait_for(pending, seconds, deadlines)
         for one in pending:
             one.settle(timeout_ms)
         return
     pace, until = session.pace(), monotonic() + seconds
     for start in range(0, len(pending), _MANY):
-        await _wait_for(pending[start : start + _MANY], max(0.0, until - monotonic()))
+        await _wait_for(pending[start : start + _MANY], max(0.0, until - monotonic()), deadlines)
         if pace.due():
             await pace.turn()
     for start in range(0, len(pending), _MANY):
@@ -108,13 +130,13 @@ async def settle_all(session: ClientSession, pending: list[PendingAppend], timeo
             await pace.turn()
 
 
-async def _wait_for(pending: list[PendingAppend], seconds: float) -> None:
+async def _wait_for(pending: list[PendingAppend], seconds: float, deadlines: TimingWheel) -> None:
     waiting = [one.appended[3] for one in pending if one.appended is not None and one.appended[3] is not None]
     if waiting:
-        await _wait(waiting, seconds)
+        await _wait(waiting, seconds, deadlines)
 
 
-async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
+async def _wait(futures: list["asyncio.Future[None]"], seconds: float, deadlines: TimingWheel) -> None:
     """Wait until all are done or the time is over. `asyncio.wait` without its sets: this is once a produce.
 
     The futures are not awaited themselves: they are shared, and a cancellation must not reach them.
@@ -127,10 +149,10 @@ async def _wait(futures: list["asyncio.Future[None]"], seconds: float) -> None:
         if left == 0:
             over.set()
 
-    timer = asyncio.get_running_loop().call_later(seconds, over.set)
+    deadline = deadlines.add(over, seconds)
     for future in futures:
         future.add_done_callback(count)
     try:
         await over
     finally:
-        timer.cancel()
+        deadlines.remove(over, deadline)

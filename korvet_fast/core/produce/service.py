@@ -6,13 +6,13 @@ append. After a millisecond of work, other connections have their turn.
 """
 
 from asyncio import Future, wait
-from collections.abc import Coroutine, Sequence
-from typing import Any, Final, TypedDict
+from collections.abc import Awaitable, Sequence
+from typing import Final, TypedDict
 
 from korvet_fast._native import validate_batch
 from korvet_fast.core.client_session import ClientSession, Refuse
 from korvet_fast.core.partition.partition import Partition
-from korvet_fast.core.produce.acks import NO_ERROR, Outcome, PendingAppend, settle_all, settle_one
+from korvet_fast.core.produce.acks import NO_ERROR, Outcome, PendingAppend, PendingOutcome, settle_all
 from korvet_fast.core.produce.check import (
     Records,
     begin_check,
@@ -39,10 +39,10 @@ class Batch(TypedDict):
 
 def produce_one(
     session: ClientSession, topic: str, batch: Batch, acks: int, timeout_ms: int, zstd: bool = True
-) -> Outcome | Coroutine[Any, Any, Outcome]:
-    """As `produce` for one batch: returns the outcome, as mostly it is known at once, or a coroutine that gives it.
+) -> Outcome | Awaitable[Outcome]:
+    """As `produce` for one batch: returns the outcome where it is known at once; else await it.
 
-    Await the coroutine right away: only then do produces keep their order.
+    Await it right away: only then do produces keep their order.
     """
     broker = session.broker
     found, index, data = broker.leader_partitions(topic), batch["index"], batch["records"]
@@ -62,7 +62,7 @@ def produce_one(
             base, time, start, done = appended
             if done is None:
                 return index, NO_ERROR, base, time, start
-            return settle_one(index, partition, appended, timeout_ms)
+            return PendingOutcome(broker.deadlines, index, partition, appended, timeout_ms)
     return _produce_one(session, topic, batch, acks, timeout_ms, zstd)
 
 

@@ -17,6 +17,7 @@ class Settlement:
 
     def __init__(self, durability: Durability) -> None:
         self._durability = durability
+        self._loop = asyncio.get_running_loop()
 
     def settle(self, log: Log, transaction: AppendTransaction) -> None:
         """Settle a transaction that is in the log: the first of those whose outcome is open."""
@@ -29,12 +30,15 @@ class Settlement:
             drop_forgotten(log, transaction.forgotten)
             if transaction.headers:
                 self._keep_headers(log, transaction)
-        transaction.stored.set_result(None)
-        if transaction.durable is transaction.stored:
-            if transaction.end > log.durable:
-                log.durable = transaction.end
-        else:
+        if transaction.durable is not transaction.stored:
             self._make_durable(log, transaction)
+        elif transaction.end > log.durable:
+            log.durable = transaction.end
+        # Last: who is told may append at once. A task, as recovery is, cannot carry on others.
+        if asyncio.current_task(self._loop) is None:
+            transaction.stored.end()
+        else:
+            transaction.stored.set_result(None)
         while log.transactions and not log.transactions[0].batches:
             self.settle(log, log.transactions.pop(0))
 

@@ -102,7 +102,9 @@ class Writer:
 
     def _begin(self, log: Log, need: tuple[bool, int], segment_limits: SegmentLimits) -> AppendTransaction:
         """The transaction that comes next."""
-        transaction = AppendTransaction(need, segment_limits, log.end, log.last_end_field(), log.last_totals())
+        transaction = AppendTransaction(
+            self._loop, need, segment_limits, log.end, log.last_end_field(), log.last_totals()
+        )
         before = log.transactions[-1] if log.transactions else None
         if transaction.waits or log.awaiting_durable or (before is not None and before.durable is not before.stored):
             transaction.promise_durable()  # without `sync` too: durability has no holes
@@ -227,8 +229,9 @@ def _close(log: Log, transaction: AppendTransaction) -> list[tuple[Word, ...]]:
     for producer, headers in transaction.headers.items():
         words += [headers_field(producer), headers]
     closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
-    being_removed = any(other.sent and other.forgotten for other in log.transactions)
-    transaction.forgotten = [] if being_removed else list_forgotten(log)
+    transaction.forgotten = []
+    if log.forgotten and not any(other.sent and other.forgotten for other in log.transactions):
+        transaction.forgotten = list_forgotten(log)
     if transaction.forgotten:
         fields = map(headers_field, transaction.forgotten)
         words = ["EVAL", FORGET, *words[2:5], transaction.fencing_token, transaction.end_before, *fields]

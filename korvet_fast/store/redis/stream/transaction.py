@@ -1,5 +1,6 @@
 """Appends of one log that are carried out together, and the futures of those who wait for them."""
 
+import asyncio
 from collections.abc import Sequence
 
 from korvet_fast.errors import StoreError
@@ -45,7 +46,13 @@ class AppendTransaction:
     )
 
     def __init__(
-        self, need: tuple[bool, int], segment_limits: SegmentLimits, end: int, end_before: bytes, totals: Totals
+        self,
+        loop: asyncio.AbstractEventLoop,
+        need: tuple[bool, int],
+        segment_limits: SegmentLimits,
+        end: int,
+        end_before: bytes,
+        totals: Totals,
     ) -> None:
         """`need`: (sync, copies). `end`: the log's end before. `end_before`, `totals`: what its state has before."""
         self.need = need
@@ -68,14 +75,14 @@ class AppendTransaction:
         self.commands = 0
         self.sent = False
         self.refused = False  # sent, and certainly not carried out
-        self.stored = self.durable = SharedFuture()
+        self.stored = self.durable = SharedFuture(loop=loop)
         self.appending = Appending(self.stored, self.durable)  # the result for every append in the transaction
         self.kept = False  # as durable as was asked for, or `durability_error` says why not
         self.durability_error: StoreError | None = None
 
     def promise_durable(self) -> None:
         """Promise durability for later: the stored entries are not durable yet."""
-        self.durable = SharedFuture()
+        self.durable = SharedFuture(loop=self.stored.get_loop())
         self.appending = Appending(self.stored, self.durable)
 
     @property
