@@ -99,6 +99,8 @@ class Discard:
     ) -> Bounds:
         return await self.bounds(log)
 
+    async def close_idle(self) -> None: ...
+
     async def drop(self, log: str) -> None:
         self._logs.pop(log, None)
 

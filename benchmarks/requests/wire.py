@@ -184,7 +184,7 @@ class TlsWire(Wire):
 class _Drowsy(BusyPoll):
     """Without a socket there is nothing to look out for."""
 
-    def prolong(self, now: float) -> None:
+    def prolong(self, now: float, under_way: int) -> None:
         """Sleep."""
 
 

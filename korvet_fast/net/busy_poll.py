@@ -2,26 +2,36 @@
 
 A client that works request by request sends its next one some tens of microseconds after the broker's reply. If the
 loop sleeps in between, the processor sleeps too, and on virtual machines it takes 30 to 60 microseconds to wake.
+
+Where the store is a server, perhaps on this machine, its processor is needed for the requests under way: the loop then
+polls only for connections with one of them, which wait for its answer.
 """
 
 import asyncio
+from math import inf
 from time import monotonic
 
 AWAKE = 0.0001  # seconds of polling after the last read
 
 
 class BusyPoll:
-    """Makes the loop poll without sleeping, until nothing was read for `AWAKE` seconds."""
+    """Makes the loop poll without sleeping, until nothing was read for `AWAKE` seconds.
 
-    __slots__ = ("_awake", "_loop", "_until")
+    `most`: requests under way of the connection that was read, with which the loop still polls.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_awake", "_loop", "_most", "_until")
+
+    def __init__(self, most: float = inf) -> None:
         self._loop = asyncio.get_running_loop()
+        self._most = most
         self._until = 0.0
         self._awake = False
 
-    def prolong(self, now: float) -> None:
-        """Poll from now on: something was read at time `now`."""
+    def prolong(self, now: float, under_way: int) -> None:
+        """Poll from now on: a connection was read at time `now`, and so many of its requests are under way."""
+        if under_way > self._most:
+            return
         self._until = now + AWAKE
         if not self._awake:
             self._awake = True

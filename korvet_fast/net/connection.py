@@ -130,9 +130,8 @@ class Connection(asyncio.BufferedProtocol):
         if requests.waiting or requests.more or requests.paused or self._pool.used > self._pool.limit:
             self._regulate()
         now = self._turns.settle(now)
-        # A peer that only sends heartbeats is not worth it, nor one that has sent more than it waits for.
-        if now - before < LIVELY and len(self._out.slots) <= 1:
-            self._busy_poll.prolong(now)
+        if now - before < LIVELY:  # a peer that only sends heartbeats is not worth it
+            self._busy_poll.prolong(now, len(self._out.slots))
         return None
 
     def eof_received(self) -> bool:

@@ -16,6 +16,7 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.network_use import NetworkUse
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
+from korvet_fast.net.busy_poll import BusyPoll
 from korvet_fast.net.certificates import Certificates, find_files
 from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
@@ -233,7 +234,9 @@ async def _serve(
 ) -> None:
     wanted, limits = read_limits(broker.settings)
     server_limits = leave_room(wanted, _file_limit())
-    server = Server(server_limits, limits)
+    # With requests of a connection under way to another server, the loop leaves it the processor.
+    busy_poll = BusyPoll() if broker.read_store_times().round_trips is None else BusyPoll(most=1)
+    server = Server(server_limits, limits, busy_poll)
     if registration is not None:
         await registration.open(bound.advertised)
     _listen(server, broker, bound, workers, OF_CLIENTS, certificates)

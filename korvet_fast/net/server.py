@@ -38,7 +38,7 @@ class Newcomer(NamedTuple):
 class Server:
     """The listeners of a broker and their connections. Use it on one running loop."""
 
-    def __init__(self, server_limits: ServerLimits, limits: Limits) -> None:
+    def __init__(self, server_limits: ServerLimits, limits: Limits, busy_poll: BusyPoll | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._limits = limits
         self._most = server_limits.connections
@@ -52,7 +52,7 @@ class Server:
             FairQueue(),
             limits,
             self._log,
-            BusyPoll(),
+            busy_poll or BusyPoll(),
             self._greet,
             self._forget,
         )
