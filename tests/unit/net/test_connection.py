@@ -6,12 +6,14 @@ import logging
 import random
 import socket
 import struct
+import time
 import weakref
 from contextlib import closing
 from hashlib import sha256
 
 import pytest
 
+from korvet_fast.core.fair_queue import LONG
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import SMALL
@@ -330,5 +332,40 @@ def test_finding_2_11_of_a_long_turn_large_frames_get_one_more_read() -> None:
             peer.writer.write(data[MIB // 2 + size :])
             assert await peer.reply() == sha256(bytes(MIB)).digest()
             assert not connection._requests.paused
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("times", [0.75, 1.25])
+def test_finding_2_11_reads_of_a_large_frame_count_with_the_time_they_took(
+    monkeypatch: pytest.MonkeyPatch, times: float
+) -> None:
+    """Not with their bytes: into memory that was not touched yet, a read takes ten times as long."""
+    now = time.monotonic()
+    for reader in ("net.connection", "core.fair_queue"):
+        monkeypatch.setattr(f"korvet_fast.{reader}.monotonic", lambda: now)
+
+    async def scenario() -> None:
+        nonlocal now
+        async with scene() as here:
+            peer = await here.connect()
+            assert await peer.ask(b"echo here") == b"echo here"
+            data = frame(b"digest " + bytes(16 * MIB))
+            peer.writer.write(data[:MIB])
+            (connection,) = here.server.connections
+            await here.until(lambda: connection._frames.pending == MIB)
+            here.server._context.queue.spent = 0.0
+            sent = MIB
+            for _ in range(3):
+                place = connection.get_buffer(-1)
+                size = len(place)
+                place[:] = bytes(size)
+                del place
+                now += times * LONG / 3
+                connection.buffer_updated(size)
+                sent += size
+            assert connection._requests.paused == (times > 1)
+            peer.writer.write(data[sent:])
+            assert await peer.reply() == sha256(bytes(16 * MIB)).digest()
 
     run(scenario)
