@@ -38,6 +38,7 @@ __all__ = [
     "decode_records",
     "down_convert",
     "encode_append",
+    "encode_append_batches",
     "encode_command_parts",
     "encode_commands",
     "find_time",
@@ -702,6 +703,26 @@ def encode_append(
     `BAD_ATTRIBUTES` (a control batch), `BAD_COUNT` (no records), `OUT_OF_RANGE` (`base` below 1, as no id is 0-0; offsets
     beyond 63 bits; more than 62 `bits`), the codes of decompression, and for each record `BAD_RECORD`, `BAD_OFFSET` (not
     the next offset), `TOO_MANY_ELEMENTS` (more than 3,500 headers, too many arguments for a script).
+    """
+
+def encode_append_batches(
+    scripts: tuple[Buffer | str | int, Buffer | str | int],
+    keys: tuple[Buffer | str | int, Buffer | str | int],
+    compared: tuple[Buffer | str | int, Buffer | str | int],
+    end: Buffer | str | int,
+    totals: tuple[SupportsIndex, SupportsIndex, SupportsIndex],
+    batches: SupportsGetItem[int, tuple[Buffer, SupportsIndex, SupportsIndex, SupportsIndex]],
+    bits: SupportsIndex,
+) -> list[Any]:
+    """
+    Encode a transaction that appends whole batches to a stream: MULTI, `EVAL guard 2 key state token end`, `XADD key id
+    batch DATA` for each, `EVAL close 2 key state token end` with the state's fields as they are afterwards, EXEC.
+
+    `scripts`: guard and close. `keys`: of the stream and of its state. `compared`: the fencing token, and the end before.
+    `end`, `totals`: the fields `end`; `size`, `count` and `time`. `batches`: each a tuple of its bytes, its first
+    offset, and what is not looked at. An id is `ms-sequence`, its offset `(ms << bits) | sequence`; without `bits` it is
+    `<offset>-1`. In parts: a batch of 4 KiB and more is one, the very object given. Raises `OUT_OF_RANGE` (a negative
+    offset, more than 62 `bits`).
     """
 
 def encode_command_parts(commands: SupportsGetItem[int, SupportsGetItem[int, Buffer | str | int]]) -> list[Any]:

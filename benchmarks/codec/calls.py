@@ -48,6 +48,8 @@ def prepare(count: int) -> dict[str, Call]:
     whole = _range((_id(offset + 1), (b"batch", _placed(small, offset + 1))) for offset in range(count))
     names = [f"orders-{place}" for place in range(count)]
     lines = b"".join(b"V1|%d|PRODUCE|orders key:%b\n" % (place, VALUE) for place in range(count))
+    rows = [(small, place, place, 0) for place in range(count)]
+    around = ("guard", "close"), ("korvet:orders:0", "state"), ("token", b"0"), b"9", (LIMIT, count, OLD)
     stamped = bytearray(batch)
     last = 1_700_000_000_000 + count - 1
     return {
@@ -77,6 +79,7 @@ def prepare(count: int) -> dict[str, Call]:
         "ProduceRun.build": lambda impl: lambda: impl.ProduceRun(lines).build([(3, 0, LIMIT)], OLD),
         "write_messages": lambda impl: lambda: impl.write_messages(log, 0, count, 0, count, LIMIT, LIMIT, LIMIT),
         "encode_append": lambda impl: lambda: impl.encode_append("korvet:orders:0", batch, OLD << BITS, BITS, LIMIT),
+        "encode_append_batches": lambda impl: lambda: impl.encode_append_batches(*around, rows, 0),
         "decode_records": lambda impl: lambda: impl.decode_records(stored, BITS, 0, LIMIT, 0, 0),
         "decode_batches": lambda impl: lambda: impl.decode_batches(whole, BITS, 0, LIMIT),
         "match_names": lambda impl: lambda: impl.match_names("orders-[0-9]*5", names),

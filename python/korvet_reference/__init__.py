@@ -23,7 +23,7 @@ from korvet_reference.page import decode_batches, decode_records
 from korvet_reference.resp import Replies, ReplyError, encode_command_parts, encode_commands, parse_replies, parse_reply
 from korvet_reference.rows import ArrowRecords
 from korvet_reference.schema import Schema
-from korvet_reference.stream import encode_append
+from korvet_reference.stream import encode_append, encode_append_batches
 from korvet_reference.text import Lines, ProduceRun, write_messages
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "decode_records",
     "down_convert",
     "encode_append",
+    "encode_append_batches",
     "encode_command_parts",
     "encode_commands",
     "find_time",

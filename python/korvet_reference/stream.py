@@ -5,13 +5,16 @@ header whose value is null is the field `null.header.NAME`, empty.
 """
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from korvet_fast.errors import CodecError
 from korvet_reference.header import HEADER, LAST, read_only, record_time
 from korvet_reference.ids import check_bits
 from korvet_reference.records import Record, read_payload, read_records
-from korvet_reference.resp import encode_commands
+from korvet_reference.resp import encode_command_parts, encode_commands
 from korvet_reference.varint import Bytes
+
+Word: TypeAlias = "Bytes | str | int"
 
 MOST_HEADERS = 3500  # of a record: a script can pass on a few thousand arguments at most
 
@@ -52,6 +55,34 @@ def encode_append(
         entry_id = f"{offset >> bits}-{offset & ((1 << bits) - 1)}"
         commands.append([*head, entry_id, *_fields(record, record_time(header, record.timestamp_delta))])
     return encode_commands(commands)
+
+
+def encode_append_batches(
+    scripts: tuple[Word, Word],
+    keys: tuple[Word, Word],
+    compared: tuple[Word, Word],
+    end: Word,
+    totals: tuple[int, int, int],
+    batches: Sequence[tuple[Bytes, int, int, int]],
+    bits: int,
+) -> list[Bytes]:
+    """Whole batches as a transaction that appends them, in parts: MULTI, EVAL, XADDs, EVAL, EXEC.
+
+    `scripts`, `keys`: before and behind; of the stream and of its state. `compared`: fencing token, and end before.
+    `end`, `totals`: the state's fields afterwards. Raises OUT_OF_RANGE (a negative offset, more than 62 bits).
+    """
+    guard, close = scripts
+    commands: list[Sequence[Word]] = [("MULTI",), ("EVAL", guard, 2, *keys, *compared)]
+    for data, first, *_ in batches:
+        if first < 0:
+            raise CodecError("OUT_OF_RANGE", "a negative offset has no stream id")
+        if bits:
+            check_bits(bits)
+        entry_id = f"{first >> bits}-{first & ((1 << bits) - 1)}" if bits else f"{first}-1"
+        commands.append(("XADD", keys[0], entry_id, "batch", data))
+    size, count, time = totals
+    fields = ("end", end, "size", size, "count", count, "time", time)
+    return encode_command_parts([*commands, ("EVAL", close, 2, *keys, *compared, *fields), ("EXEC",)])
 
 
 def _fields(record: Record, time: int) -> list[Bytes | str | int]:

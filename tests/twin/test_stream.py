@@ -40,6 +40,39 @@ def test_pack_append(data: bytes, base: int, bits: int, limit: int, first: list[
     agree(lambda impl: impl.encode_append("korvet:orders:0", data, base, bits, limit, first))
 
 
+small = st.one_of(st.text(max_size=9), st.binary(max_size=9))
+pairs = st.tuples(small, small)
+whole = st.tuples(st.one_of(st.binary(max_size=9), st.binary(min_size=4095, max_size=4097)), bases, int64s, int64s)
+
+
+@given(pairs, pairs, pairs, small, st.tuples(int64s, int64s, int64s), st.lists(whole, max_size=4), st.integers(0, 64))
+@examples(400)
+def test_append_batches(scripts: Any, keys: Any, compared: Any, end: Any, totals: Any, rows: Any, bits: int) -> None:
+    try:
+        agree(lambda impl: impl.encode_append_batches(scripts, keys, compared, end, totals, rows, bits))
+    except UnicodeEncodeError:
+        return
+
+
+def test_large_batches_are_parts_of_their_own(impl: ModuleType) -> None:
+    large, little = bytearray(4096), bytearray(b"little")
+    words = ("guard", "close"), ("log", "{log}:@state"), ("token", b"7"), b"9", (4102, 2, -1)
+    parts = impl.encode_append_batches(*words, [(large, 7, 7, 0), (little, 8, 8, 0)], 0)
+    assert parts[1] is large
+    compared = [2, "log", "{log}:@state", "token", b"7"]
+    fields = ["end", b"9", "size", 4102, "count", 2, "time", -1]
+    assert b"".join(parts) == impl.encode_commands(
+        [
+            ["MULTI"],
+            ["EVAL", "guard", *compared],
+            ["XADD", "log", "7-1", "batch", large],
+            ["XADD", "log", "8-1", "batch", little],
+            ["EVAL", "close", *compared, *fields],
+            ["EXEC"],
+        ]
+    )
+
+
 # specs of the mapping, at 10 bits of sequence
 @pytest.mark.parametrize(
     ("offset", "entry_id"),

@@ -63,7 +63,7 @@ mod _native {
     #[pymodule_export]
     use crate::small_objects::{allocate_small_objects, give_back_small_objects};
     #[pymodule_export]
-    use crate::stream::{decode_batches, decode_records, encode_append};
+    use crate::stream::{decode_batches, decode_records, encode_append, encode_append_batches};
     #[pymodule_export]
     use crate::text::{Lines, ProduceRun, write_messages};
 }

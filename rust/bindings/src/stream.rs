@@ -3,14 +3,17 @@
 
 use korvet_codec::compression::Compression;
 use korvet_codec::resp::words;
-use korvet_codec::stream::{Append, DecodedBatches, DecodedRecords, Head};
+use korvet_codec::stream::{Append, DecodedBatches, DecodedRecords, Fence, Head};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView};
 
 use crate::batch::{run, unpack};
-use crate::buffer::{Input, Lent, cut};
+use crate::buffer::{Input, LEND_FROM, Lent, cut};
 use crate::commands::Argument;
 use crate::error::OrRaise;
+
+/// Bytes that the commands around a transaction's batches take, about: room for them is made at once.
+const ROOM: usize = 3072;
 
 /// Encode one version 2 batch as Redis commands that append its records to a stream, `XADD key id field value …` for
 /// each.
@@ -50,6 +53,51 @@ pub(crate) fn encode_append<'py>(
         run(py, out.len(), || append.write(out));
         Ok(())
     })
+}
+
+/// Encode a transaction that appends whole batches to a stream: MULTI, `EVAL guard 2 key state token end`, `XADD key id
+/// batch DATA` for each, `EVAL close 2 key state token end` with the state's fields as they are afterwards, EXEC.
+///
+/// `scripts`: guard and close. `keys`: of the stream and of its state. `compared`: the fencing token, and the end before.
+/// `end`, `totals`: the fields `end`; `size`, `count` and `time`. `batches`: each a tuple of its bytes, its first
+/// offset, and what is not looked at. An id is `ms-sequence`, its offset `(ms << bits) | sequence`; without `bits` it is
+/// `<offset>-1`. In parts: a batch of 4 KiB and more is one, the very object given. Raises `OUT_OF_RANGE` (a negative
+/// offset, more than 62 `bits`).
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "a class around them would be made once a call")]
+pub(crate) fn encode_append_batches<'py>(
+    py: Python<'py>,
+    scripts: (Argument<'py>, Argument<'py>),
+    keys: (Argument<'py>, Argument<'py>),
+    compared: (Argument<'py>, Argument<'py>),
+    end: Argument<'py>,
+    totals: (i64, i64, i64),
+    batches: Vec<(Lent<'py>, i64, i64, i64)>,
+    bits: u32,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let fence = Fence {
+        scripts: [scripts.0.as_ref(), scripts.1.as_ref()],
+        keys: [keys.0.as_ref(), keys.1.as_ref()],
+        compared: [compared.0.as_ref(), compared.1.as_ref()],
+    };
+    let mut parts = Vec::with_capacity(2 * batches.len() + 1);
+    let mut packed = Vec::with_capacity(ROOM);
+    fence.open(&mut packed);
+    for (data, first, _, _) in batches {
+        let bytes = data.as_ref();
+        fence.add(&mut packed, first, bits, bytes.len()).or_raise(py)?;
+        if bytes.len() < LEND_FROM {
+            packed.extend_from_slice(bytes);
+        } else {
+            parts.push(PyBytes::new(py, &packed).into_any());
+            packed.clear();
+            parts.push(data.into_object());
+        }
+        packed.extend_from_slice(b"\r\n");
+    }
+    fence.close(&mut packed, end.as_ref(), [("size", totals.0), ("count", totals.1), ("time", totals.2)]);
+    parts.push(PyBytes::new(py, &packed).into_any());
+    Ok(parts)
 }
 
 /// Decode a raw reply to XRANGE whose entries are records: (version 2 batches one behind the other, next, seen, skipped).

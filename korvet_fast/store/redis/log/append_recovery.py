@@ -14,9 +14,9 @@ from korvet_fast.store.redis.connection.error_reply import explain_error
 from korvet_fast.store.redis.connection.topology import Topology, is_retriable
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.log.log import AppendFailure, FencingTokens, Log, Lost
-from korvet_fast.store.redis.log.producer_headers import headers_field
 from korvet_fast.store.redis.stream.ids import find_end, pack_id
 from korvet_fast.store.redis.stream.scripts import REPLACE_FENCE
+from korvet_fast.store.redis.stream.state import headers_field
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import OffsetConflict
 

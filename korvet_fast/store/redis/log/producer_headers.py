@@ -9,6 +9,7 @@ from korvet_fast.store.redis.connection.calls import IdempotentCalls
 from korvet_fast.store.redis.log.log import HEADER_SIZE, Log
 from korvet_fast.store.redis.log.packed_log import unpack_log
 from korvet_fast.store.redis.stream.scripts import FORGET
+from korvet_fast.store.redis.stream.state import headers_field
 
 _AT_ONCE = 1000  # fields that one command removes: others wait for Redis meanwhile
 _ROOM = 1024  # bytes that a table may take for each entry: several times what it takes without deletions
@@ -48,11 +49,6 @@ def _join(headers: "OrderedDict[int, bytes]") -> bytes:
     each = [found[at : at + HEADER_SIZE] for found in headers.values() for at in range(0, len(found), HEADER_SIZE)]
     each.sort(key=lambda header: header[:8])  # base offsets are not negative: their bytes are in their order
     return b"".join(each)
-
-
-def headers_field(producer: int) -> str:
-    """The field of a log's state that has a producer's headers."""
-    return f"p{producer}"
 
 
 def list_forgotten(log: Log) -> list[int]:

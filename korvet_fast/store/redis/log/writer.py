@@ -18,17 +18,16 @@ from typing import cast
 from korvet_fast._native import ReplyError, parse_replies
 from korvet_fast.errors import StoreError
 from korvet_fast.store.redis.connection.calls import IdempotentCalls
-from korvet_fast.store.redis.connection.pipeline import PipelineDown, Word
+from korvet_fast.store.redis.connection.pipeline import PipelineDown
 from korvet_fast.store.redis.connection.topology import Topology
 from korvet_fast.store.redis.durability.rights import is_denial
 from korvet_fast.store.redis.durability.sync import Durability
 from korvet_fast.store.redis.log.append_recovery import AppendRecovery
 from korvet_fast.store.redis.log.log import HEADER_SIZE, HEADERS_SIZE, AppendFailure, FencingTokens, Log
 from korvet_fast.store.redis.log.packed_log import unpack_log
-from korvet_fast.store.redis.log.producer_headers import headers_field, list_forgotten
+from korvet_fast.store.redis.log.producer_headers import list_forgotten
 from korvet_fast.store.redis.log.settlement import Settlement
 from korvet_fast.store.redis.log.window import Window
-from korvet_fast.store.redis.stream.scripts import CLOSE, FORGET
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LARGE, Appending, NotLeader, OffsetConflict, RecordBatch, SegmentLimits
 from korvet_fast.types import Buffer
@@ -166,7 +165,10 @@ class Writer:
         if transaction is log.open:
             log.open = None
         try:
-            parts, commands = log.layout.pack(transaction, _close(log, transaction))
+            transaction.forgotten = []
+            if log.forgotten and not any(other.sent and other.forgotten for other in log.transactions):
+                transaction.forgotten = list_forgotten(log)
+            parts, commands = log.layout.pack(transaction, log.key, log.state_key, log.log_format)
             pipeline.post(parts, commands, partial(self._arrive, window, log, transaction))
         except StoreError:
             window.end(transaction.size)
@@ -218,25 +220,6 @@ def _open(log: Log, transaction: AppendTransaction) -> None:
     """Give the transaction the log's present fencing token."""
     transaction.fencing_token = log.fencing_token
     transaction.opening = [2, log.key, log.state_key, log.fencing_token, transaction.end_before]
-
-
-def _close(log: Log, transaction: AppendTransaction) -> list[tuple[Word, ...]]:
-    """The commands that end a transaction."""
-    size, number, time = transaction.totals
-    words: list[Word] = ["EVAL", CLOSE, 2, log.key, log.state_key]
-    words += [transaction.fencing_token, transaction.end_before]
-    words += ["end", transaction.end_field, "size", size, "count", number, "time", time]
-    for producer, headers in transaction.headers.items():
-        words += [headers_field(producer), headers]
-    closing: list[tuple[Word, ...]] = [tuple(words), ("EXEC",)]
-    transaction.forgotten = []
-    if log.forgotten and not any(other.sent and other.forgotten for other in log.transactions):
-        transaction.forgotten = list_forgotten(log)
-    if transaction.forgotten:
-        fields = map(headers_field, transaction.forgotten)
-        words = ["EVAL", FORGET, *words[2:5], transaction.fencing_token, transaction.end_before, *fields]
-        closing.insert(0, tuple(words))
-    return closing
 
 
 def _note_header(log: Log, transaction: AppendTransaction, batch: RecordBatch) -> None:

@@ -6,14 +6,16 @@ Older logs have ids as the layout `entries` has, and begin at offset 1; they kee
 from collections.abc import Sequence
 
 from korvet_fast import _native
-from korvet_fast._native import encode_command_parts
-from korvet_fast.store.redis.connection.pipeline import Word
+from korvet_fast._native import encode_append_batches
 from korvet_fast.store.redis.stream.ids import pack_id
 from korvet_fast.store.redis.stream.layout import DecodedReply
-from korvet_fast.store.redis.stream.scripts import GUARD
+from korvet_fast.store.redis.stream.scripts import CLOSE, GUARD
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat, RecordBatch
 from korvet_fast.types import Buffer
+
+_SCRIPTS = GUARD, CLOSE
+_AROUND = 4  # commands of a transaction beside its batches: MULTI, two scripts, EXEC
 
 
 class Batches:
@@ -23,20 +25,20 @@ class Batches:
         self, transaction: AppendTransaction, key: str, log_format: LogFormat, batches: Sequence[RecordBatch]
     ) -> None:
         """See `Layout.put`."""
-        size = 0
-        for data, first, _, _ in batches:
-            transaction.words.append(("XADD", key, pack_id(first, log_format.bits), "batch", data))
-            size += len(data)
         transaction.last = batches[-1].first
-        transaction.add(batches, size, len(batches))
+        transaction.add(batches, sum(len(batch.data) for batch in batches), len(batches))
 
     def renew(self, transaction: AppendTransaction, key: str, log_format: LogFormat) -> None:
         """See `Layout.renew`: it is used when the transaction is packed."""
 
-    def pack(self, transaction: AppendTransaction, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
+    def pack(
+        self, transaction: AppendTransaction, key: str, state_key: str, log_format: LogFormat
+    ) -> tuple[list[Buffer], int]:
         """See `Layout.pack`; the batches are parts of their own, the very objects."""
-        commands = [("MULTI",), ("EVAL", GUARD, *transaction.opening), *transaction.words, *closing]
-        return encode_command_parts(commands), len(commands)
+        compared, batches = (transaction.fencing_token, transaction.end_before), transaction.batches
+        end, totals = transaction.end_field, transaction.totals
+        parts = encode_append_batches(_SCRIPTS, (key, state_key), compared, end, totals, batches, log_format.bits)
+        return parts, len(batches) + _AROUND
 
     def list_ids(self, transaction: AppendTransaction, log_format: LogFormat) -> list[str]:
         """See `Layout.list_ids`."""

@@ -8,7 +8,8 @@ from korvet_fast.errors import CodecError, Errors, KorvetError
 from korvet_fast.store.redis.connection.pipeline import Word
 from korvet_fast.store.redis.stream.ids import pack_id
 from korvet_fast.store.redis.stream.layout import EXPANDED, DecodedReply
-from korvet_fast.store.redis.stream.scripts import GUARD_AND_ADD
+from korvet_fast.store.redis.stream.scripts import CLOSE, FORGET, GUARD_AND_ADD
+from korvet_fast.store.redis.stream.state import headers_field
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat, RecordBatch
 from korvet_fast.types import Buffer
@@ -49,8 +50,11 @@ class Entries:
             key, log_format, transaction.batches[0], ["EVAL", GUARD_AND_ADD, *transaction.opening]
         )
 
-    def pack(self, transaction: AppendTransaction, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
+    def pack(
+        self, transaction: AppendTransaction, key: str, state_key: str, log_format: LogFormat
+    ) -> tuple[list[Buffer], int]:
         """See `Layout.pack`."""
+        closing = _close(transaction, key, state_key)
         return [_MULTI, *transaction.parts, encode_commands(closing)], transaction.commands + len(closing) + 1
 
     def list_ids(self, transaction: AppendTransaction, log_format: LogFormat) -> list[str]:
@@ -64,6 +68,19 @@ class Entries:
             reply, log_format.bits, start, max_bytes, log_format.compression, epoch
         )
         return DecodedReply([data] if data else [], end, seen, skipped)
+
+
+def _close(transaction: AppendTransaction, key: str, state_key: str) -> list[list[Word]]:
+    """The commands that end a transaction."""
+    size, number, time = transaction.totals
+    compared: list[Word] = [2, key, state_key, transaction.fencing_token, transaction.end_before]
+    closing: list[list[Word]] = []
+    if transaction.forgotten:
+        closing.append(["EVAL", FORGET, *compared, *map(headers_field, transaction.forgotten)])
+    fields: list[Word] = ["end", transaction.end_field, "size", size, "count", number, "time", time]
+    for producer, headers in transaction.headers.items():
+        fields += [headers_field(producer), headers]
+    return [*closing, ["EVAL", CLOSE, *compared, *fields], ["EXEC"]]
 
 
 def _pack(key: str, log_format: LogFormat, batch: RecordBatch, first: list[Word] | None) -> bytes:

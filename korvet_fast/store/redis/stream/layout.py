@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from korvet_fast.store.redis.connection.pipeline import Word
 from korvet_fast.store.redis.stream.transaction import AppendTransaction
 from korvet_fast.store.types import LogFormat, RecordBatch
 from korvet_fast.types import Buffer
@@ -32,8 +31,10 @@ class Layout(Protocol):
     def renew(self, transaction: AppendTransaction, key: str, log_format: LogFormat) -> None:
         """The transaction's opening has changed."""
 
-    def pack(self, transaction: AppendTransaction, closing: list[tuple[Word, ...]]) -> tuple[list[Buffer], int]:
-        """The transaction as bytes, and how many commands it is. `closing`: its last commands."""
+    def pack(
+        self, transaction: AppendTransaction, key: str, state_key: str, log_format: LogFormat
+    ) -> tuple[list[Buffer], int]:
+        """The transaction as bytes, and how many commands it is. `key`, `state_key`: of the stream and its state."""
 
     def list_ids(self, transaction: AppendTransaction, log_format: LogFormat) -> list[str]:
         """The ids of the transaction's entries of the stream."""

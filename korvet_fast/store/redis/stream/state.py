@@ -21,6 +21,11 @@ class Totals(NamedTuple):
 NOTHING_YET = Totals()
 
 
+def headers_field(producer: int) -> str:
+    """The field of a log's state that has a producer's headers."""
+    return f"p{producer}"
+
+
 class StreamState(NamedTuple):
     """A log as it is at rest. Offsets, but for `bits`, `epoch` and numbers of bytes and entries."""
 

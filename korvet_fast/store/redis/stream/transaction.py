@@ -42,7 +42,6 @@ class AppendTransaction:
         "stored",
         "time",
         "totals_before",
-        "words",
     )
 
     def __init__(
@@ -70,8 +69,7 @@ class AppendTransaction:
         self.last = 0  # the offset that the id of the last entry of the stream stands for
         self.fencing_token = ""  # as `Log.fencing_token` when it was packed
         self.opening: list[Word] = []  # arguments of the guard
-        self.parts: list[Buffer] = []  # commands, packed,
-        self.words: list[tuple[Word, ...]] = []  # or not, as the layout likes it
+        self.parts: list[Buffer] = []  # commands, packed, where the layout packs them as they come
         self.commands = 0
         self.sent = False
         self.refused = False  # sent, and certainly not carried out

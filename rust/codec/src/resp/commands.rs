@@ -119,7 +119,8 @@ impl Writer<'_> {
     }
 }
 
-fn announce(out: &mut Vec<u8>, kind: u8, number: usize) {
+/// The line in front of an array (`*`) or a bulk string (`$`).
+pub(crate) fn announce(out: &mut Vec<u8>, kind: u8, number: usize) {
     out.push(kind);
     out.extend_from_slice(decimal(number as u64, &mut [0; DIGITS]));
     out.extend_from_slice(b"\r\n");

@@ -7,7 +7,7 @@ mod replies;
 mod tests;
 mod walk;
 
-pub(crate) use commands::{DIGITS, Writer, array_size, bulk_size, decimal, digits};
+pub(crate) use commands::{DIGITS, Writer, announce, array_size, bulk_size, decimal, digits};
 pub use commands::{EncodedPart, encode_command_parts, encode_commands, encoded_size, words};
 pub use groups::Groups;
 pub use replies::{Replies, parse_reply};

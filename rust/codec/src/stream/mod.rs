@@ -5,6 +5,7 @@
 //! `null.header.NAME`, empty. A whole batch is one entry with the only field `batch`.
 
 mod append;
+mod append_batches;
 mod decode_batches;
 mod decode_records;
 mod fields;
@@ -14,5 +15,6 @@ mod range;
 mod tests;
 
 pub use append::{Append, Head, MOST_HEADERS};
+pub use append_batches::Fence;
 pub use decode_batches::{DecodedBatches, decode_batches};
 pub use decode_records::{DecodedRecords, decode_records};

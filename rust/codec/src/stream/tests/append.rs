@@ -13,7 +13,7 @@ fn append(bytes: &[u8], base: i64, bits: u32) -> Result<Vec<u8>, Code> {
     Ok(out)
 }
 
-fn packed(commands: &[&[&str]]) -> Vec<u8> {
+pub(super) fn packed(commands: &[&[&str]]) -> Vec<u8> {
     let commands: Vec<Vec<&str>> = commands.iter().map(|words| words.to_vec()).collect();
     let mut out = vec![0; encoded_size(&commands)];
     encode_commands(&commands, &mut out);

@@ -1,6 +1,7 @@
 //! Records into streams and back.
 
 mod append;
+mod append_batches;
 mod batches;
 mod json;
 mod page;
