@@ -3,14 +3,15 @@
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-_Waiter: TypeAlias = "Callable[[asyncio.Future[None]], object]"
+T = TypeVar("T")
+_Waiter: TypeAlias = "Callable[[Any], object]"
 _NOBODY: Final[list[_Waiter]] = []
 
 
-class SharedFuture(asyncio.Future[None]):
-    """Ends with None or an exception. A task that is cancelled while it waits here goes on until the future ends.
+class SharedFuture(asyncio.Future[T]):
+    """Ends with a result or an exception. A task that is cancelled while it waits here goes on until the future ends.
 
     All callbacks are called in one turn of the loop, in their order: a future of asyncio makes a turn for each.
     """
@@ -33,7 +34,7 @@ class SharedFuture(asyncio.Future[None]):
         self._waiters = kept
         return removed + super().remove_done_callback(callback)
 
-    def set_result(self, result: None, /) -> None:
+    def set_result(self, result: T, /) -> None:
         """See `asyncio.Future.set_result`."""
         if self._waiters:
             self.get_loop().call_soon(self._tell)  # before the tasks that wait, which `super` wakes
@@ -45,12 +46,12 @@ class SharedFuture(asyncio.Future[None]):
             self.get_loop().call_soon(self._tell)  # before the tasks that wait, which `super` wakes
         super().set_exception(exception)
 
-    def end(self) -> None:
+    def end(self, result: T) -> None:
         """End well, and call the callbacks at once. For callbacks of the loop: no task may be running."""
-        super().set_result(None)
+        super().set_result(result)
         self._tell()
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """End with an error, also where nobody waits for it."""
         self.set_exception(error)
         self.exception()

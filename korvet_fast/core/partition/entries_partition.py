@@ -14,6 +14,7 @@ from korvet_fast.core.partition.leadership import Operation
 from korvet_fast.core.partition.partition import AppendResult, AssignedOffset, BatchSummary, Partition
 from korvet_fast.core.topic_config import TopicConfig
 from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.shared_future import SharedFuture
 from korvet_fast.store.types import OffsetConflict
 
 TRIES = 8  # attempts to place a batch; each goes further ahead of the clock, as others' records follow the clock
@@ -32,14 +33,10 @@ class Pending:
         self.data = data
         self.summary = summary
         self.acks = acks
-        self.done: asyncio.Future[AssignedOffset] = asyncio.get_running_loop().create_future()
+        self.done: SharedFuture[AssignedOffset] = SharedFuture(loop=asyncio.get_running_loop())
         self.placed = AssignedOffset(-1, -1)
         self.refused = False
         self.tries = 0
-
-    def fail(self, failure: BaseException) -> None:
-        self.done.set_exception(failure)
-        self.done.exception()  # nobody has to be waiting
 
 
 class EntriesPartition(Partition):
@@ -80,16 +77,16 @@ class EntriesPartition(Partition):
 
     def _conclude(self, pending: Pending, ended: "asyncio.Future[Any]") -> None:
         failure = ended.exception()
-        if failure is None:
-            pending.done.set_result(pending.placed)
-        elif isinstance(failure, OffsetConflict) and not failure.fenced and pending.tries < TRIES:
+        if isinstance(failure, OffsetConflict) and not failure.fenced and pending.tries < TRIES:
             pending.refused = True
             pending.tries += 1
             self.fail(failure)
             return
-        else:
-            pending.fail(failure)
         self._sent.remove(pending)
+        if failure is None:
+            pending.done.end(pending.placed)
+        else:
+            pending.done.fail(failure)
 
     def fail(self, failure: BaseException) -> KorvetError:
         """See `Partition.fail`. Where another program was in the way, nothing has failed yet."""
@@ -120,5 +117,5 @@ class EntriesPartition(Partition):
             try:
                 self._place(pending, self._clock.wall())
             except KorvetError as error:
-                pending.fail(error)
+                pending.done.fail(error)
         self._ahead = 0

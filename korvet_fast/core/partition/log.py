@@ -92,7 +92,7 @@ class PartitionLog:
         self._tasks = given.tasks
         self._report = given.log
         self._losses = given.losses
-        self._asked: SharedFuture | None = None  # ends when the store has told the bounds
+        self._asked: SharedFuture[None] | None = None  # ends when the store has told the bounds
         self._lost = 0  # losses below this offset are reported already
         self._draining = given.draining
         self._unsubscribe: Callable[[], None] | None = None  # the store is to tell when another program has written

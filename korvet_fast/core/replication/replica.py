@@ -154,7 +154,9 @@ class Replica:
         self.store = store
         self.listener = listener or LogListener()
         self._saved: bytes | None = None
-        self._waiting: deque[tuple[int, SharedFuture]] = deque()  # appends the watermark has not reached, ends rising
+        self._waiting: deque[tuple[int, SharedFuture[None]]] = (
+            deque()
+        )  # appends the watermark has not reached, ends rising
         self._waking: set[asyncio.Future[None]] = set()  # fetches of followers that wait for more
         self._ahead: dict[int, tuple[int, float]] = {}  # followers whose disks are faster than ours: how far, and when
 
@@ -236,7 +238,7 @@ class Replica:
         if progress is None:
             raise OffsetConflict(-1, fenced=True)
         local = self.opened.append(batches, at, True, 1, self.segment_limits)
-        durable = SharedFuture(loop=asyncio.get_running_loop())
+        durable: SharedFuture[None] = SharedFuture(loop=asyncio.get_running_loop())
         end = at
         if batches:
             end = self.end = batches[-1].last + 1

@@ -32,7 +32,7 @@ class Flush(NamedTuple):
     log: Log
     end: int
     full: list[Segment]  # their indexes are written after the flush
-    future: SharedFuture
+    future: SharedFuture[None]
 
 
 class GroupCommit:

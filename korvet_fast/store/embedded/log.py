@@ -102,7 +102,7 @@ class Log:
         self.dirty = False  # something was written since the last flush began
         self.fresh = False  # a file was made since then
         self.unflushed: list[Segment] = []  # segments that became full since then
-        self.waiting: SharedFuture | None = None  # for requests whose flush no thread has yet
+        self.waiting: SharedFuture[None] | None = None  # for requests whose flush no thread has yet
         self.flushing: asyncio.Future[None] | None = None  # the last flush that a thread has, until the log is at rest
         self.indexing: asyncio.Future[None] | None = None  # until the indexes of full segments are beside them
         self.paused = False  # none may be handed over

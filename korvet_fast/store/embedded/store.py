@@ -84,7 +84,7 @@ class EmbeddedStore:
             resources.callback(self._commit.close)
             self._read_flushes = self._commit.read_spent
             self._plain_files.pool = self._writers
-            stored = SharedFuture(loop=asyncio.get_running_loop())
+            stored: SharedFuture[None] = SharedFuture(loop=asyncio.get_running_loop())
             stored.set_result(None)
             at_once = Appending(stored, stored, at_once=True)
             self._given = LogCollaborators(self._interval, self._files, self._commit.ask, at_once)

@@ -9,7 +9,7 @@ import pytest
 from korvet_fast.store.shared_future import SharedFuture
 
 
-def make() -> SharedFuture:
+def make() -> SharedFuture[None]:
     return SharedFuture(loop=asyncio.get_running_loop())
 
 
@@ -43,7 +43,7 @@ async def test_end_tells_at_once_and_wakes_tasks_later() -> None:
     future.add_done_callback(lambda _: told.append("callback"))
     waiting = asyncio.ensure_future(asyncio.wait_for(future, 5))
     await asyncio.sleep(0)
-    future.end()
+    future.end(None)
     assert told == ["callback"]
     await waiting
     assert told == ["callback"]  # once
@@ -51,7 +51,7 @@ async def test_end_tells_at_once_and_wakes_tasks_later() -> None:
 
 async def test_who_comes_late_is_told_with_the_next_turn() -> None:
     future, told = make(), list[bool]()
-    future.end()
+    future.end(None)
     future.add_done_callback(lambda ended: told.append(ended.done()))
     assert not told
     await asyncio.sleep(0)
@@ -67,7 +67,7 @@ async def test_a_callback_that_fails_is_reported_and_the_others_are_told() -> No
 
     future.add_done_callback(fail)
     future.add_done_callback(lambda _: told.append("other"))
-    future.end()
+    future.end(None)
     assert told == ["other"]
     assert [str(context["exception"]) for context in reported] == ["broken"]
 

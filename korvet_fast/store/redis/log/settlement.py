@@ -36,7 +36,7 @@ class Settlement:
             log.durable = transaction.end
         # Last: who is told may append at once. A task, as recovery is, cannot carry on others.
         if asyncio.current_task(self._loop) is None:
-            transaction.stored.end()
+            transaction.stored.end(None)
         else:
             transaction.stored.set_result(None)
         while log.transactions and not log.transactions[0].batches:

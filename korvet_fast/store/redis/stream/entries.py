@@ -96,11 +96,11 @@ def _measure(packed: bytes, key: str, count: int, first: list[Word] | None) -> i
     size = len(packed) - count * (before - _ENTRY)
     if first:
         words = packed[1 : packed.index(b"\r")]
-        size -= sum(map(_length, first)) - before + len(words) - len(str(int(words) - len(first) + 2))
+        lengths = len(encode_commands([first])) - len(f"*{len(first)}\r\n")
+        size -= lengths - before + len(words) - len(str(int(words) - len(first) + 2))
     return size
 
 
-def _length(word: Word) -> int:
+def _length(word: str) -> int:
     """Bytes of a word in a command."""
-    size = len(str(word)) if isinstance(word, int) else len(word)
-    return size + len(str(size)) + 5
+    return len(word) + len(str(len(word))) + 5

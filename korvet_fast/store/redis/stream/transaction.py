@@ -73,7 +73,8 @@ class AppendTransaction:
         self.commands = 0
         self.sent = False
         self.refused = False  # sent, and certainly not carried out
-        self.stored = self.durable = SharedFuture(loop=loop)
+        self.stored: SharedFuture[None] = SharedFuture(loop=loop)
+        self.durable = self.stored
         self.appending = Appending(self.stored, self.durable)  # the result for every append in the transaction
         self.kept = False  # as durable as was asked for, or `durability_error` says why not
         self.durability_error: StoreError | None = None
