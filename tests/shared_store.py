@@ -291,7 +291,7 @@ class SharedStore:
     def read_times(self) -> StoreTimes:
         return StoreTimes()
 
-    async def close_idle(self) -> None:
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None:
         """Nothing is open."""
 
     async def drop(self, log: str) -> None:

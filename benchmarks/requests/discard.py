@@ -1,7 +1,7 @@
 """A store that discards: what a request costs above it is all that is left to measure."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from korvet_fast.store.interface import OpenedLog
@@ -99,7 +99,7 @@ class Discard:
     ) -> Bounds:
         return await self.bounds(log)
 
-    async def close_idle(self) -> None: ...
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None: ...
 
     async def drop(self, log: str) -> None:
         self._logs.pop(log, None)

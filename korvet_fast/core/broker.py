@@ -322,7 +322,7 @@ class Broker:
 
     async def _close_idle(self) -> None:
         try:
-            await self._store.close_idle()
+            await self._store.close_idle(self.topics.has_partition)
         except StoreError as error:
             self.log.warn("idle", f"logs that nobody uses stay open: {error.detail}")
         await settle_idle([partition for topic in self.topics for partition in topic.partitions])

@@ -89,7 +89,8 @@ class LogStore(Protocol):
     def open_log(self, log: str) -> OpenedLog:
         """A log to append to and to read. It need not exist: the first append makes it. Opening it again is cheap.
 
-        It holds until the log is dropped, or the store closed. From then on it reads empty or raises `StoreError`.
+        It holds until the log is dropped or forgotten (`close_idle`), or the store closed. From then on it reads empty
+        or raises `StoreError`.
         """
 
     async def bounds(self, log: str) -> Bounds:
@@ -125,11 +126,12 @@ class LogStore(Protocol):
         as the rest of the log holds at least so many bytes. Records that are not durable are never removed.
         """
 
-    async def close_idle(self) -> None:
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None:
         """Close the logs that nobody used since the last call; the next use of a log opens it again.
 
-        That frees memory, open files, and notes beside the records that are out of date; no log changes. Raises
-        `StoreError`.
+        That frees memory, open files, and notes beside the records that are out of date; no log changes. `wanted`:
+        whether the caller has a log of this name (None: it has all). One that is not wanted was dropped, or soon will
+        be; if another program can do that, it is forgotten here once nothing of it is under way. Raises `StoreError`.
         """
 
     async def drop(self, log: str) -> None:

@@ -167,8 +167,8 @@ class Faulty:
             lambda: self._inner.apply_retention(log, older_than=older_than, larger_than=larger_than)
         )
 
-    async def close_idle(self) -> None:
-        await self._call(self._inner.close_idle)
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None:
+        await self._call(lambda: self._inner.close_idle(wanted))
 
     async def drop(self, log: str) -> None:
         await self._call(lambda: self._inner.drop(log))

@@ -46,6 +46,17 @@ async def test_every_engine_goes_on_after_it(engine: Engine) -> None:
         assert (await scene.acquire(LOG)).bounds.start == 4
 
 
+async def test_every_engine_keeps_the_records_of_logs_that_are_not_wanted(engine: Engine) -> None:
+    """Who does not want a log may be mistaken, or want it again at once."""
+    async with engine.scene() as scene:
+        await scene.fill(LOG, 3, 3)
+        for _ in range(2):
+            await scene.store.close_idle(lambda _: False)
+        assert (await scene.acquire(LOG)).bounds.end == 6
+        assert (await scene.fill(LOG, 2)).end == 8
+        assert await scene.read_all(LOG) == list(range(8))
+
+
 async def test_only_the_second_call_without_a_use_between_closes(embedded: EmbeddedEngine) -> None:
     store = embedded.make()
     await store.open()

@@ -30,6 +30,12 @@ class TopicIndex:
     def by_id(self, identity: bytes) -> Topic | None:
         return self._by_id.get(identity)
 
+    def has_partition(self, log: str) -> bool:
+        """Whether there is a partition whose log has this name, `topic:index`."""
+        name, _, index = log.rpartition(":")
+        topic = self._by_name.get(name)
+        return topic is not None and int(index) < len(topic.partitions)
+
     def find_alike(self, name: str) -> str | None:
         """The name of a topic that differs from `name` in '.' and '_' only, or not at all."""
         return self._spellings.get(name.replace(".", "_"))

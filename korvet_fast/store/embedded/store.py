@@ -216,8 +216,8 @@ class EmbeddedStore:
                 await self._retention.apply_retention(state, older_than, larger_than, below)
             return state.bounds
 
-    async def close_idle(self) -> None:
-        """See `LogStore.close_idle`."""
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None:
+        """See `LogStore.close_idle`. No other program drops logs."""
         await close_idle(self._logs, self._removals, self._reader, self._files, self._commit.ask)
 
     def _find(self, log: str, offset: int) -> Log | None:

@@ -229,16 +229,22 @@ class RedisStore:
                     return bounds
                 return await self._retention.apply_retention(state, bounds, older_than, larger_than)
 
-    async def close_idle(self) -> None:
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None:
         """See `LogStore.close_idle`: logs are packed.
 
-        Forgotten headers of producers are removed from Redis, if no append does that.
+        Forgotten headers of producers are removed from Redis, if no append does that. A log that is not wanted is
+        forgotten with all it knows: appends whose outcome is unknown are removed with the stream, or refused without.
         """
         packed = 0  # bytes in this turn
         for number, log in enumerate(list(self._logs.values())):
-            if log.forgotten:
-                await remove_forgotten(self._calls, log)
-            packed += pack_if_idle(log)
+            if wanted is not None and not wanted(log.name):
+                if not log.is_busy and self._logs.get(log.name) is log:
+                    del self._logs[log.name]
+                    log.drop()
+            else:
+                if log.forgotten:
+                    await remove_forgotten(self._calls, log)
+                packed += pack_if_idle(log)
             if packed > _PACKED_AT_ONCE or not number % _AT_ONCE:
                 packed = 0
                 await asyncio.sleep(0)
@@ -246,8 +252,7 @@ class RedisStore:
     async def drop(self, log: str) -> None:
         """See `LogStore.drop`."""
         state = self._logs.pop(log, None) or Log(log, self.url.namespace, WHOLE)
-        unpack_log(state)
-        state.dropped = True
+        state.drop()
         self._writer.recovery.abort(state, f"{log} was dropped")
         await self._calls.ask(state.key, encode_commands([["UNLINK", state.key, state.state_key]]))
 

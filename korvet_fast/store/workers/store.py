@@ -9,7 +9,6 @@ is the embedded store's, and so are all files of logs.
 """
 
 import asyncio
-import os
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -232,13 +231,14 @@ class WorkerStore(EmbeddedStore):
             await super().drop(log)
             await self._owners.forget(log)
 
-    async def close_idle(self) -> None:
-        """See `LogStore.close_idle`. Logs of other workers without files are forgotten: they were dropped."""
-        await super().close_idle()
-        names = await asyncio.get_running_loop().run_in_executor(self._readers, _list_names, self._directory)
+    async def close_idle(self, wanted: Callable[[str], bool] | None = None) -> None:
+        """See `LogStore.close_idle`. A log that this worker owns is kept: who drops it will ask for it first."""
+        await super().close_idle(wanted)
+        if wanted is None:
+            return
         for name, log in list(self._logs.items()):
             foreign = isinstance(log, OwnedLog) and not log.owned and not self._owning.under_way(name)
-            if foreign and log.directory.name not in names:
+            if foreign and not wanted(name):
                 del self._logs[name]
 
     # -- keys --------------------------------------------------------------------------------------------------------
@@ -258,11 +258,3 @@ class WorkerStore(EmbeddedStore):
     async def version(self, prefix: str) -> int:
         """See `SharedStore.version`."""
         return await self._keys.version(prefix)
-
-
-def _list_names(directory: Path) -> set[str]:
-    """In a thread. Raises `StoreError`."""
-    try:
-        return set(os.listdir(directory))  # noqa: PTH208  (names are enough)
-    except OSError as error:
-        raise StoreError(explain(error, directory)) from error

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -291,7 +292,7 @@ def test_a_store_that_cannot_close_logs_is_asked_again(tmp_path: Path, monkeypat
     async def run() -> None:
         asked = asyncio.Queue[None]()
 
-        async def refuse() -> None:
+        async def refuse(wanted: Callable[[str], bool]) -> None:
             asked.put_nowait(None)
             raise StoreError("not now")
 

@@ -139,6 +139,18 @@ class Log:
         """Whether it is acquired, packed or not."""
         return bool(self.fencing_token or self.packed)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether appends, a recovery, or calls that change the log are under way; reads are not counted."""
+        recovering = self.recovering is not None and not self.recovering.done()
+        under_way = self.transactions or self.awaiting_durable or self.in_flight or self.failure or self.users
+        return bool(under_way or recovering)
+
+    def drop(self) -> None:
+        """Whoever still has the log open reads nothing, and appends nothing more."""
+        self.dropped = True
+        self.fencing_token, self.packed = "", b""
+
     def find_epoch(self, offset: int) -> tuple[int, int]:
         """The epoch under which an offset was written (-1: not known), and the offset at which the next one begins."""
         at = bisect_right(self.epochs, offset, key=itemgetter(1))

@@ -67,11 +67,9 @@ def unpacked(log: Log) -> Iterator[None]:
 
 def _is_packable(log: Log) -> bool:
     """Whether the log is led here and holds something, and nothing is under way."""
-    if not log.fencing_token or not (log.totals.number or log.first) or log.users or log.dropped:
+    if not log.fencing_token or not (log.totals.number or log.first) or log.is_busy or log.dropped:
         return False
-    under_way = log.transactions or log.awaiting_durable or log.in_flight or log.failure or log.lost or log.forgotten
-    recovering = log.recovering is not None and not log.recovering.done()
-    return not (under_way or recovering) and len(log.headers) <= _MOST
+    return not (log.lost or log.forgotten) and len(log.headers) <= _MOST
 
 
 def _pack(log: Log) -> int:

@@ -136,6 +136,22 @@ def test_growing_adds_partitions_and_keeps_records(tmp_path: Path) -> None:
     over(tmp_path, look)
 
 
+def test_the_logs_that_have_a_partition_are_known_by_name(tmp_path: Path) -> None:
+    """The store forgets others."""
+
+    async def body(world: World) -> None:
+        topics = world.broker.topics
+        topic = await topics.create("a.b", 2, {})
+        names = ("a.b:0", "a.b:1", "a.b:2", "a:0", "a_b:0")
+        assert [name for name in names if topics.has_partition(name)] == ["a.b:0", "a.b:1"]
+        await topics.grow(topic, 3)
+        assert [name for name in names if topics.has_partition(name)] == ["a.b:0", "a.b:1", "a.b:2"]
+        await topics.delete(topic)
+        assert not any(map(topics.has_partition, names))
+
+    over(tmp_path, body)
+
+
 def test_altering_replaces_settings_and_holds_for_the_next_append(tmp_path: Path) -> None:
     async def alter(world: World) -> None:
         topic = await world.broker.topics.create("t", 1, {"max.message.bytes": "10", "retention.ms": "5"})
