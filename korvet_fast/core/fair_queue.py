@@ -20,7 +20,7 @@ from korvet_fast.core.signal import Signal
 SLICE: Final = 0.001  # seconds that one client's work may hold the loop at a time
 TURN: Final = 0.002  # seconds of each turn of the loop for works that were put off
 LONGEST: Final = 0.008  # seconds for them in a turn whose other part, which serves sockets, takes as long
-LONG: Final = 0.004  # seconds of a turn of the loop after which what clients ask for waits for its own turn
+WAIT_AFTER: Final = 0.004  # seconds of a turn of the loop after which what clients ask for waits for its own turn
 NOTED: Final = 0.00025  # seconds: most requests are done within this
 LITTLE: Final = 0.001  # seconds of use that still count as little
 # Seconds of use up to which a client goes before those above. With two levels, one that had used 1.3 ms waited behind
@@ -193,7 +193,7 @@ class Turns:
 
     def must_wait(self, now: float) -> bool:
         """Whether the others go first: this client used much, and this turn of the loop has been long already."""
-        return self._queue.spent > LONG and not self.is_light(now)
+        return self._queue.spent > WAIT_AFTER and not self.is_light(now)
 
     def put_off(self, work: Work) -> None:
         """Have `work` done in this client's next turn."""

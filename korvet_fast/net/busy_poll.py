@@ -3,8 +3,8 @@
 A client that works request by request sends its next one some tens of microseconds after the broker's reply. If the
 loop sleeps in between, the processor sleeps too, and on virtual machines it takes 30 to 60 microseconds to wake.
 
-Where the store is a server, perhaps on this machine, its processor is needed for the requests under way: the loop then
-polls only for connections with one of them, which wait for its answer.
+Where the store is a server, perhaps on this machine, it needs the processor for the requests under way: the loop then
+polls only where the connection that was read has one of them at most.
 """
 
 import asyncio

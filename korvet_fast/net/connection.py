@@ -13,7 +13,7 @@ from time import monotonic
 from typing import cast
 
 from korvet_fast.core.eager import run_inline
-from korvet_fast.core.fair_queue import LONG
+from korvet_fast.core.fair_queue import WAIT_AFTER
 from korvet_fast.errors import CodecError
 from korvet_fast.net.client import Client
 from korvet_fast.net.pool import SMALL, Charge
@@ -84,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._rest = self._frames.rest() if self._receive.unfinished else None
         if self._rest is not None:
             self._read_since = monotonic()
-            return self._rest if self._queue.spent <= LONG else self._rest[:SMALL]
+            return self._rest if self._queue.spent <= WAIT_AFTER else self._rest[:SMALL]
         pool = self._pool
         return self._window if pool.used <= pool.limit else self._window[:SMALL]
 
@@ -96,7 +96,7 @@ class Connection(asyncio.BufferedProtocol):
         if size >= SMALL:
             # Into memory that was not touched yet a read takes ten times as long as into other memory.
             self._queue.count(size * COPIED if self._rest is None else now - self._read_since)
-            if self._queue.spent > LONG:
+            if self._queue.spent > WAIT_AFTER:
                 self._rest_a_turn()
         before, self._active = self._active, now
         if not self.greeted:
@@ -123,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
                 len(frames) == 1
                 and not requests.waiting
                 and not self._turns.works
-                and (self._queue.spent <= LONG or (len(frame) <= LIGHT and self._turns.is_light(now)))
+                and (self._queue.spent <= WAIT_AFTER or (len(frame) <= LIGHT and self._turns.is_light(now)))
                 and ((len(frame) <= LIGHT and not self._out.slots) or requests.may_start(frame))
             ):
                 self.start(frame, charges)

@@ -9,8 +9,8 @@ from collections import deque
 from time import monotonic
 from typing import Any, Protocol
 
-from korvet_fast.core.fair_queue import LONG
 from korvet_fast.core.fair_queue import SLICE as TIME_SLICE
+from korvet_fast.core.fair_queue import WAIT_AFTER
 from korvet_fast.net.client import Client
 from korvet_fast.net.pool import SMALL, Charge
 from korvet_fast.net.send import Send, Slot, heap_size
@@ -119,7 +119,7 @@ class RequestQueue:
         self._read = now
         until = now + TIME_SLICE
         started, blocked = 0, bool(self.waiting)
-        if not blocked and self._queue.spent <= LONG and not self._turns.works:
+        if not blocked and self._queue.spent <= WAIT_AFTER and not self._turns.works:
             for frame in frames:
                 if not self.may_start(frame):
                     self._out.send(self.closing)  # sending the replies that are ready may make room

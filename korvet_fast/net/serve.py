@@ -234,7 +234,7 @@ async def _serve(
 ) -> None:
     wanted, limits = read_limits(broker.settings)
     server_limits = leave_room(wanted, _file_limit())
-    # With requests of a connection under way to another server, the loop leaves it the processor.
+    # With several requests of a connection under way to another server, the loop leaves it the processor.
     busy_poll = BusyPoll() if broker.read_store_times().round_trips is None else BusyPoll(most=1)
     server = Server(server_limits, limits, busy_poll)
     if registration is not None:

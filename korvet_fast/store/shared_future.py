@@ -13,7 +13,7 @@ _NOBODY: Final[list[_Waiter]] = []
 class SharedFuture(asyncio.Future[T]):
     """Ends with a result or an exception. A task that is cancelled while it waits here goes on until the future ends.
 
-    All callbacks are called in one turn of the loop, in their order: a future of asyncio makes a turn for each.
+    All callbacks are called by one call of the loop, in their order: a future of asyncio makes one for each.
     """
 
     _waiters = _NOBODY

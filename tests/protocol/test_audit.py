@@ -336,7 +336,7 @@ def test_lines_of_denied_topics_let_others_go_first(
     names: list[str],
 ) -> None:
     """Those of one request are written in many turns of the loop, also where some of its topics are allowed."""
-    for limit in ("SLICE", "TURN", "LONGEST"):  # every turn is over at once
+    for limit in ("SLICE", "TURN", "WAIT_AFTER", "LONGEST"):  # every turn is over at once
         monkeypatch.setattr(fair_queue, limit, 1e-9)
     put: list[AuditEntry] = []
     monkeypatch.setattr(AuditLog, "put", lambda _, entry: put.append(entry))

@@ -233,7 +233,7 @@ class RedisStore:
         """See `LogStore.close_idle`: logs are packed.
 
         Forgotten headers of producers are removed from Redis, if no append does that. A log that is not wanted is
-        forgotten with all it knows: appends whose outcome is unknown are removed with the stream, or refused without.
+        forgotten with all it knows. An append whose outcome is unknown goes with the stream, whose removal comes later.
         """
         packed = 0  # bytes in this turn
         for number, log in enumerate(list(self._logs.values())):

@@ -47,6 +47,23 @@ async def test_reset_within_a_command(own_place: RedisNamespace, proxy: RedisPro
         assert own_place.call("XLEN", own_place.key) == end
 
 
+async def test_thousands_of_flushes_behind_a_lost_append(own_place: RedisNamespace, proxy: RedisProxy) -> None:
+    async with own_place.scene(proxy.url) as scene:
+        await scene.acquire(LOG)
+        proxy.lose_reply(b"EXEC")
+        appended, told = scene.append(LOG, 0, 1, sync=True), list[str]()
+        appended.stored.add_done_callback(lambda _: told.append("stored"))
+        appended.durable.add_done_callback(lambda _: told.append("durable"))
+        end = log_of(scene).end
+        flushes = [scene.store.open_log(LOG).append((), end, sync=False) for _ in range(2000)]
+        await asyncio.wait([flush.durable for flush in flushes], timeout=10)
+        assert all(flush.stored.done() and flush.durable.done() for flush in flushes)
+        assert told == ["stored", "durable"]
+        assert proxy.resets == 1
+        await scene.append(LOG, 1, 1).stored
+        assert len(await scene.read_all(LOG)) == 2
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_resets_at_random(own_place: RedisNamespace, proxy: RedisProxy, seed: int) -> None:
     async with own_place.scene(proxy.url) as scene:

@@ -134,3 +134,20 @@ async def test_finding_1_8_a_success_is_told_to_those_whose_it_is(
         await first
         await second
         assert await scene.read_all(LOG) == [0, 1, 2]
+
+
+async def test_thousands_of_flushes_behind_an_append_end_with_it(own_place: RedisNamespace, proxy: RedisProxy) -> None:
+    """Consumers ask for them: whether this broker still leads is known with the outcome of what is under way."""
+    async with own_place.scene(proxy.url) as scene:
+        await scene.acquire(LOG)
+        proxy.hold()
+        appended = scene.append(LOG, 0, 1)
+        end = log_of(scene).end
+        flushes = [scene.store.open_log(LOG).append((), end, sync=False) for _ in range(2000)]
+        await asyncio.sleep(0)
+        assert not appended.stored.done()
+        proxy.release()
+        await asyncio.wait_for(asyncio.gather(*(flush.durable for flush in flushes)), 10)
+        assert appended.durable.done()
+        await scene.append(LOG, 1, 1).stored
+        assert len(await scene.read_all(LOG)) == 2

@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import pytest
 
-from korvet_fast.core.fair_queue import LONG
+from korvet_fast.core.fair_queue import WAIT_AFTER
 from korvet_fast.net.connection import Connection
 from korvet_fast.net.limits import Limits, ServerLimits
 from korvet_fast.net.pool import SMALL
@@ -361,7 +361,7 @@ def test_finding_2_11_reads_of_a_large_frame_count_with_the_time_they_took(
                 size = len(place)
                 place[:] = bytes(size)
                 del place
-                now += times * LONG / 3
+                now += times * WAIT_AFTER / 3
                 connection.buffer_updated(size)
                 sent += size
             assert connection._requests.paused == (times > 1)

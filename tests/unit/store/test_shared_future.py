@@ -13,14 +13,17 @@ def make() -> SharedFuture[None]:
     return SharedFuture(loop=asyncio.get_running_loop())
 
 
-async def test_all_are_told_in_one_turn_in_their_order() -> None:
-    future, told = make(), list[Any]()
+async def test_all_are_told_by_one_call_of_the_loop_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    future, told, loop = make(), list[Any](), asyncio.get_running_loop()
+    calls, call_soon = [], loop.call_soon
+    monkeypatch.setattr(loop, "call_soon", lambda *given, **more: (calls.append(given), call_soon(*given, **more))[1])
     for number in range(3):
         future.add_done_callback(partial(lambda number, ended: told.append((number, ended.done())), number))
     future.set_result(None)
     assert not told  # not in the middle of the work of whoever ends it
     await asyncio.sleep(0)
     assert told == [(0, True), (1, True), (2, True)]
+    assert [call for call in calls if call[0] == future._tell] == [(future._tell,)]
 
 
 async def test_they_are_told_before_the_tasks_that_wait() -> None:

@@ -141,7 +141,7 @@ class Log:
 
     @property
     def is_busy(self) -> bool:
-        """Whether appends, a recovery, or calls that change the log are under way; reads are not counted."""
+        """Whether appends, a recovery or calls are under way; reads of records are not counted."""
         recovering = self.recovering is not None and not self.recovering.done()
         under_way = self.transactions or self.awaiting_durable or self.in_flight or self.failure or self.users
         return bool(under_way or recovering)

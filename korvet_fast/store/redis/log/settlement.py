@@ -20,7 +20,12 @@ class Settlement:
         self._loop = asyncio.get_running_loop()
 
     def settle(self, log: Log, transaction: AppendTransaction) -> None:
-        """Settle a transaction that is in the log: the first of those whose outcome is open."""
+        """Settle a transaction in the log, the first of those whose outcome is open, and the empty ones behind it."""
+        self._settle_one(log, transaction)
+        while log.transactions and not log.transactions[0].batches:
+            self._settle_one(log, log.transactions.pop(0))
+
+    def _settle_one(self, log: Log, transaction: AppendTransaction) -> None:
         if transaction.batches:
             log.end_field = transaction.end_field
             log.totals = transaction.totals
@@ -30,17 +35,15 @@ class Settlement:
             drop_forgotten(log, transaction.forgotten)
             if transaction.headers:
                 self._keep_headers(log, transaction)
+        in_task = asyncio.current_task(self._loop) is not None
+        if in_task:  # as in a recovery: who waits cannot go on before the task gives way
+            transaction.stored.set_result(None)
         if transaction.durable is not transaction.stored:
             self._make_durable(log, transaction)
         elif transaction.end > log.durable:
             log.durable = transaction.end
-        # Last: who is told may append at once. A task, as recovery is, cannot carry on others.
-        if asyncio.current_task(self._loop) is None:
-            transaction.stored.end(None)
-        else:
-            transaction.stored.set_result(None)
-        while log.transactions and not log.transactions[0].batches:
-            self.settle(log, log.transactions.pop(0))
+        if not in_task:
+            transaction.stored.end(None)  # last: who is told may append at once
 
     def _keep_headers(self, log: Log, transaction: AppendTransaction) -> None:
         for producer, headers in transaction.headers.items():

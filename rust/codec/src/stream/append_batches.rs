@@ -29,7 +29,8 @@ impl Fence<'_> {
         if first < 0 {
             return Error::fail(Code::OutOfRange, "a negative offset has no stream id");
         }
-        let (ms, sequence) = if bits == 0 { (first, 1) } else { (first >> bits, first & ids::mask(bits)?) };
+        let mask = ids::mask(bits)?;
+        let (ms, sequence) = if bits == 0 { (first, 1) } else { (first >> bits, first & mask) };
         let (mut before, mut behind) = ([0; DIGITS], [0; DIGITS]);
         let (before, behind) = (decimal(ms as u64, &mut before), decimal(sequence as u64, &mut behind));
         out.extend_from_slice(b"*5\r\n$4\r\nXADD\r\n");

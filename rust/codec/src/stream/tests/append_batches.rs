@@ -29,7 +29,7 @@ fn a_transaction_has_the_scripts_around_its_batches() {
 
 #[test]
 fn what_has_no_id_is_refused() {
-    for (first, bits) in [(-1, 0), (i64::MIN, 10), (7, 63)] {
+    for (first, bits) in [(-1, 0), (i64::MIN, 10), (7, 63), (7, 64)] {
         let refused = FENCE.add(&mut Vec::new(), first, bits, 4).unwrap_err();
         assert_eq!(refused.code, Code::OutOfRange);
     }
