@@ -19,13 +19,13 @@ const TOGETHER: usize = 64 << 10; // bytes that a file gets at once out of the j
 const STOP: usize = usize::MAX;
 const REQUESTS: usize = 200; // of one round
 
-struct Place {
+struct Target {
     files: Vec<File>,
     journal: File,
     at: u64,
 }
 
-impl Place {
+impl Target {
     fn new(directory: &Path, files: usize) -> io::Result<Self> {
         fs::create_dir(directory)?;
         let open = |name: String| {
@@ -54,23 +54,23 @@ impl Place {
 /// Microseconds of a request of each way.
 fn measure(directory: &Path, files: usize, batch: &[u8]) -> io::Result<[f64; 4]> {
     let mut found = [0.0; 4];
-    let mut place = Place::new(&directory.join("each"), files)?;
+    let mut target = Target::new(&directory.join("each"), files)?;
     found[0] = time(|| {
-        place.each(0, files, batch)?;
-        place.at += batch.len() as u64;
+        target.each(0, files, batch)?;
+        target.at += batch.len() as u64;
         Ok(())
     })?;
     found[1] = two_threads(&directory.join("threads"), files, batch)?;
-    let mut place = Place::new(&directory.join("journal"), files)?;
-    found[2] = time(|| place.journal(batch))?;
-    let mut place = Place::new(&directory.join("then"), files)?;
+    let mut target = Target::new(&directory.join("journal"), files)?;
+    found[2] = time(|| target.journal(batch))?;
+    let mut target = Target::new(&directory.join("then"), files)?;
     let (mut waiting, piece) = (0, vec![1; TOGETHER / batch.len() * batch.len()]);
     found[3] = time(|| {
-        place.journal(batch)?;
+        target.journal(batch)?;
         waiting += batch.len();
         if waiting == piece.len() {
-            place.each(0, files, &piece)?;
-            place.at += waiting as u64;
+            target.each(0, files, &piece)?;
+            target.at += waiting as u64;
             waiting = 0;
         }
         Ok(())
@@ -79,18 +79,18 @@ fn measure(directory: &Path, files: usize, batch: &[u8]) -> io::Result<[f64; 4]>
 }
 
 fn two_threads(directory: &Path, files: usize, batch: &[u8]) -> io::Result<f64> {
-    let place = Arc::new(Place::new(directory, files)?);
+    let target = Arc::new(Target::new(directory, files)?);
     let (begun, ended) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let half = files / 2;
     let other = {
-        let (place, begun, ended, batch) = (place.clone(), begun.clone(), ended.clone(), batch.to_vec());
+        let (target, begun, ended, batch) = (target.clone(), begun.clone(), ended.clone(), batch.to_vec());
         thread::spawn(move || -> io::Result<()> {
             let mut done = 0;
             loop {
                 match begun.load(Ordering::Acquire) {
                     STOP => return Ok(()),
                     asked if asked > done => {
-                        for file in &place.files[half..] {
+                        for file in &target.files[half..] {
                             file.write_all_at(&batch, (done * batch.len()) as u64)?;
                         }
                         done += 1;
@@ -104,7 +104,7 @@ fn two_threads(directory: &Path, files: usize, batch: &[u8]) -> io::Result<f64> 
     let mut number = 0;
     let found = time(|| {
         begun.store(number + 1, Ordering::Release);
-        for file in &place.files[..half] {
+        for file in &target.files[..half] {
             file.write_all_at(batch, (number * batch.len()) as u64)?;
         }
         number += 1;
