@@ -16,6 +16,7 @@ Shares = dict[str, float]
 
 PER_SECOND = 250  # more would slow the broker: it stands still while its stack is read
 LOOP = "MainThread"
+OTHER = "other"
 BEGUN = "Sampling process"
 
 # Whose time it is: the first of these words met, from the innermost frame outwards.
@@ -28,9 +29,9 @@ _WORDS = {
     "wire": ("korvet_fast/wire/",),
     "core": ("korvet_fast/core/",),
     "store": ("korvet_fast/store/",),
+    OTHER: ("benchmarks/peers/",),  # what a relay does in Python
 }
-OTHER = "other"
-PLACES = (*_WORDS, OTHER)
+PLACES = tuple(_WORDS)
 _PLACE = re.compile("|".join(f"(?P<{place}>{'|'.join(map(re.escape, words))})" for place, words in _WORDS.items()))
 
 

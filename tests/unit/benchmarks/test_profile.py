@@ -23,6 +23,7 @@ APPEND = "produce (korvet_fast/wire/kafka/api/produce.py:71);Log._write (korvet_
         (f"{PYTHON};malloc (libc.so.6)", "net"),
         (f"{PYTHON};{APPEND}", "store"),
         ("0x7f640185cb46 ([vdso])", "sockets"),
+        ("uv__read (stream.c:1063);RelayLoop._stored (benchmarks/peers/relay_loop.py:190)", "other"),
     ],
 )
 def test_a_stack_counts_for_what_is_innermost(frames: str, place: str) -> None:
