@@ -54,7 +54,7 @@ class Entries:
         self, transaction: AppendTransaction, key: str, state_key: str, log_format: LogFormat
     ) -> tuple[list[Buffer], int]:
         """See `Layout.pack`."""
-        closing = _close(transaction, key, state_key)
+        closing = _close(transaction)
         return [_MULTI, *transaction.parts, encode_commands(closing)], transaction.commands + len(closing) + 1
 
     def list_ids(self, transaction: AppendTransaction, log_format: LogFormat) -> list[str]:
@@ -70,17 +70,16 @@ class Entries:
         return DecodedReply([data] if data else [], end, seen, skipped)
 
 
-def _close(transaction: AppendTransaction, key: str, state_key: str) -> list[list[Word]]:
-    """The commands that end a transaction."""
+def _close(transaction: AppendTransaction) -> list[list[Word]]:
+    """The commands that end a transaction; they compare what its guard compares."""
     size, number, time = transaction.totals
-    compared: list[Word] = [2, key, state_key, transaction.fencing_token, transaction.end_before]
     closing: list[list[Word]] = []
     if transaction.forgotten:
-        closing.append(["EVAL", FORGET, *compared, *map(headers_field, transaction.forgotten)])
+        closing.append(["EVAL", FORGET, *transaction.opening, *map(headers_field, transaction.forgotten)])
     fields: list[Word] = ["end", transaction.end_field, "size", size, "count", number, "time", time]
     for producer, headers in transaction.headers.items():
         fields += [headers_field(producer), headers]
-    return [*closing, ["EVAL", CLOSE, *compared, *fields], ["EXEC"]]
+    return [*closing, ["EVAL", CLOSE, *transaction.opening, *fields], ["EXEC"]]
 
 
 def _pack(key: str, log_format: LogFormat, batch: RecordBatch, first: list[Word] | None) -> bytes:
