@@ -8,6 +8,7 @@
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,26 +23,22 @@ const REQUESTS: usize = 200; // of one round
 struct Target {
     files: Vec<File>,
     journal: File,
-    at: u64,
 }
 
 impl Target {
     fn new(directory: &Path, files: usize) -> io::Result<Self> {
         fs::create_dir(directory)?;
         let open = |name: String| {
-            OpenOptions::new()
-                .create(true)
-                .append(false)
-                .write(true)
-                .truncate(true)
-                .open(directory.join(name))
+            OpenOptions::new().create(true).write(true).truncate(true).open(directory.join(name))
         };
         let files = (0..files).map(|number| open(number.to_string())).collect::<io::Result<_>>()?;
-        Ok(Self { files, journal: open("journal".into())?, at: 0 })
+        Ok(Self { files, journal: open("journal".into())? })
     }
 
-    fn each(&self, from: usize, to: usize, batch: &[u8]) -> io::Result<()> {
-        self.files[from..to].iter().try_for_each(|file| file.write_all_at(batch, self.at))
+    /// Write the same to some of the files, each at its end: they have `before` such pieces.
+    fn each(&self, some: Range<usize>, before: usize, piece: &[u8]) -> io::Result<()> {
+        let at = (before * piece.len()) as u64;
+        self.files[some].iter().try_for_each(|file| file.write_all_at(piece, at))
     }
 
     fn journal(&mut self, batch: &[u8]) -> io::Result<()> {
@@ -54,23 +51,24 @@ impl Target {
 /// Microseconds of a request of each way.
 fn measure(directory: &Path, files: usize, batch: &[u8]) -> io::Result<[f64; 4]> {
     let mut found = [0.0; 4];
-    let mut target = Target::new(&directory.join("each"), files)?;
+    let target = Target::new(&directory.join("each"), files)?;
+    let mut before = 0;
     found[0] = time(|| {
-        target.each(0, files, batch)?;
-        target.at += batch.len() as u64;
+        target.each(0..files, before, batch)?;
+        before += 1;
         Ok(())
     })?;
     found[1] = two_threads(&directory.join("threads"), files, batch)?;
     let mut target = Target::new(&directory.join("journal"), files)?;
     found[2] = time(|| target.journal(batch))?;
     let mut target = Target::new(&directory.join("then"), files)?;
-    let (mut waiting, piece) = (0, vec![1; TOGETHER / batch.len() * batch.len()]);
+    let (mut waiting, mut before, piece) = (0, 0, vec![1; TOGETHER / batch.len() * batch.len()]);
     found[3] = time(|| {
         target.journal(batch)?;
         waiting += batch.len();
         if waiting == piece.len() {
-            target.each(0, files, &piece)?;
-            target.at += waiting as u64;
+            target.each(0..files, before, &piece)?;
+            before += 1;
             waiting = 0;
         }
         Ok(())
@@ -90,9 +88,7 @@ fn two_threads(directory: &Path, files: usize, batch: &[u8]) -> io::Result<f64> 
                 match begun.load(Ordering::Acquire) {
                     STOP => return Ok(()),
                     asked if asked > done => {
-                        for file in &target.files[half..] {
-                            file.write_all_at(&batch, (done * batch.len()) as u64)?;
-                        }
+                        target.each(half..files, done, &batch)?;
                         done += 1;
                         ended.store(done, Ordering::Release);
                     }
@@ -104,11 +100,10 @@ fn two_threads(directory: &Path, files: usize, batch: &[u8]) -> io::Result<f64> 
     let mut number = 0;
     let found = time(|| {
         begun.store(number + 1, Ordering::Release);
-        for file in &target.files[..half] {
-            file.write_all_at(batch, (number * batch.len()) as u64)?;
-        }
+        target.each(0..half, number, batch)?;
         number += 1;
-        while ended.load(Ordering::Acquire) < number {
+        while ended.load(Ordering::Acquire) < number && !other.is_finished() {
+            // it ends early by an error
             std::hint::spin_loop();
         }
         Ok(())
