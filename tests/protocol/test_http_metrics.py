@@ -14,7 +14,7 @@ import pytest
 
 from batches import make_batch
 from broker_process import BrokerProcess
-from kafka_server import API_VERSIONS, DELETE_RECORDS, RawClient
+from kafka_server import API_VERSIONS, DELETE_RECORDS, RawClient, frame
 from korvet_fast.cli.authority import open_authority
 from korvet_fast.wire.http.metrics_table import METRICS, Kind
 from metric_rows import Key, key, read_rows, scrape
@@ -85,10 +85,10 @@ def test_what_clients_did_is_counted(operated: Operated) -> None:
 
 def test_requests_that_wait_for_their_turn_are_seen_to_wait(operated: Operated) -> None:
     async def flood(client: RawClient) -> None:
+        # In one write: what is sent piece by piece is done as it comes, and waits for nothing.
+        client.writer.write(b"".join(frame(client.request(API_VERSIONS, 0, {})) for _ in range(MANY)))
         for _ in range(MANY):
-            client.send(API_VERSIONS, 0, {})
-        for _ in range(MANY):
-            await client.reply()
+            await client.raw_reply()
 
     set_up(operated.process.port, flood)
     rows = operated.rows()
