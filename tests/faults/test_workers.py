@@ -25,6 +25,9 @@ KILLS = int(os.environ.get("KORVET_TEST_KILLS", "3"))
 QUICK = ("broker.heartbeat.interval.ms=300", "broker.session.timeout.ms=1500")
 PARTITIONS = 6
 SESSION = 90_000  # ms, of members of groups: longer than anything stands still here
+# None in librdkafka: up to 2.16.1 its threads lock each other out for good where a leader dies while the client asks it
+# for the end of an epoch (confluentinc/librdkafka#5476), which one of three did in every second run of fifty kills.
+MEMBERS = ("kafka_python", "aiokafka", "kafka_python")
 
 pytestmark = pytest.mark.timeout(240 + 60 * KILLS)
 
@@ -79,7 +82,7 @@ def test_kills_of_workers_and_of_their_parent_cost_a_group_nothing(workers: Work
     load = Load(workers.addresses, partitions=PARTITIONS, names=("one", "two", "three", "four"))
     with play(workers, "read", **{"enable.idempotence": True}) as scene:
         scene.bootstrap = workers.addresses
-        members = [scene.member("confluent", protocol="classic", session=30_000) for _ in range(3)]
+        members = [scene.member(client, protocol="classic", session=30_000) for client in MEMBERS]
         scene.wait_shared(*members)
         with load.running():
             for turn in range(KILLS):
