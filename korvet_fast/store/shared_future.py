@@ -65,6 +65,6 @@ class SharedFuture(asyncio.Future[T]):
         for waiter in waiters:
             try:
                 waiter(self)
-            except Exception as error:  # noqa: BLE001  as asyncio does: the others are told all the same
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  as asyncio does: the others are told all the same
                 context = {"message": f"exception in the callback {waiter!r}", "exception": error, "future": self}
                 self.get_loop().call_exception_handler(context)

@@ -120,7 +120,10 @@ async def settle_all(session: ClientSession, pending: list[PendingAppend], timeo
         return
     pace, until = session.pace(), monotonic() + seconds
     for start in range(0, len(pending), _MANY):
-        await _wait_for(pending[start : start + _MANY], max(0.0, until - monotonic()), deadlines)
+        left = until - monotonic()
+        if start and left <= 0:
+            break  # for the others too: a deadline that is over takes a tick of the wheel
+        await _wait_for(pending[start : start + _MANY], max(0.0, left), deadlines)
         if pace.due():
             await pace.turn()
     for start in range(0, len(pending), _MANY):

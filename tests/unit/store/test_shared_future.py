@@ -61,12 +61,13 @@ async def test_who_comes_late_is_told_with_the_next_turn() -> None:
     assert told == [True]
 
 
-async def test_a_callback_that_fails_is_reported_and_the_others_are_told() -> None:
+@pytest.mark.parametrize("failure", [ValueError("broken"), asyncio.CancelledError("broken")])
+async def test_a_callback_that_fails_is_reported_and_the_others_are_told(failure: BaseException) -> None:
     future, told, reported = make(), list[str](), list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
     def fail(_: object) -> None:
-        raise ValueError("broken")
+        raise failure
 
     future.add_done_callback(fail)
     future.add_done_callback(lambda _: told.append("other"))

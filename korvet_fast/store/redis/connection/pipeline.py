@@ -125,7 +125,7 @@ class Pipeline(asyncio.BufferedProtocol):
             self._replies.join(group)
         due = self._loop.time() + self._timeout
         if not self._gathered:
-            self._began = monotonic()  # not `loop.time`, which stands still during a turn of the loop
+            self._began = monotonic()
             self._loop.call_soon(self.push)
         self._calls.append(_Call(len(groups), self._began, due, ended))
         self._gathered.extend(parts)

@@ -5,12 +5,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from batches import make_batch
 from core_world import World, read_all, run_broker
 from korvet_fast.core.client_session import ClientSession
 from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.produce.order import ProduceTurn
 from korvet_fast.core.produce.service import Batch, produce, produce_one
+from korvet_fast.core.signal import Signal
+from korvet_fast.core.timing_wheel import TimingWheel
 from korvet_fast.errors import Errors, KorvetError
 
 
@@ -96,6 +100,26 @@ def test_time_is_up_before_acks_are_reached(tmp_path: Path) -> None:
             assert name_of(waited[1]) == "REQUEST_TIMED_OUT"
             for held in world.store.hold:
                 held.set_result(None)
+
+    asyncio.run(scenario())
+
+
+def test_many_partitions_whose_time_is_over_wait_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with open_session(tmp_path) as (world, session):
+            seconds, add = list[float](), TimingWheel.add
+
+            def note(wheel: TimingWheel, signal: Signal, left: float) -> object:
+                seconds.append(left)
+                return add(wheel, signal, left)
+
+            monkeypatch.setattr(TimingWheel, "add", note)
+            world.store.hold = []
+            (outcomes,), _ = await produce(session, [("t", [one(0, b"a") for _ in range(500)])], -1, 0)
+            for held in world.store.hold:
+                held.set_result(None)
+            assert {name_of(outcome[1]) for outcome in outcomes} == {"REQUEST_TIMED_OUT"}
+            assert seconds == [0]  # each takes a tick of the wheel, however little is left
 
     asyncio.run(scenario())
 
