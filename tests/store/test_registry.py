@@ -4,6 +4,9 @@ import asyncio
 import time
 from typing import Any
 
+import pytest
+
+from korvet_fast.errors import StoreError
 from store.engines import EmbeddedEngine
 
 KEYS = 64
@@ -87,4 +90,29 @@ async def test_a_scan_looks_at_the_keys_of_its_area_only(embedded: EmbeddedEngin
     assert await store.scan("nothing/") == {}
     assert LookedAt.times == 0
     assert list(await store.scan("groups/")) == ["groups/0", "groups/1", "groups/2"]
+    await store.close()
+
+
+@pytest.mark.parametrize("place", [0, 0.5])
+async def test_damage_that_no_crash_leaves_is_told_with_what_to_do(embedded: EmbeddedEngine, place: float) -> None:
+    """At the first byte, and in a batch: the store cannot be opened, and what the error says to do lets it be."""
+    store = embedded.make()
+    await store.open()
+    for number in range(10):
+        assert await store.save(f"topics/{number}", b"a topic", None)
+    await store.close()
+    registry = embedded.directory / "@registry"
+    (segment,) = registry.glob("*.log")
+    whole = segment.read_bytes()
+    position = int(len(whole) * place)
+    segment.write_bytes(whole[:position] + bytes(40) + whole[position + 40 :])
+    with pytest.raises(StoreError) as failure:
+        await embedded.make().open()
+    assert f"copy {registry} back" in failure.value.detail
+    assert failure.value.detail.endswith(f"delete {embedded.directory}/checkpoint and {registry}/*.index")
+    for file in (embedded.directory / "checkpoint", *registry.glob("*.index")):
+        file.unlink(missing_ok=True)
+    store = embedded.make()
+    await store.open()
+    assert len(await store.scan("topics/")) == int(10 * place)
     await store.close()

@@ -40,6 +40,10 @@ class _LogChanged(Exception):
     """Records were removed from the log while a thread read it: the read begins anew."""
 
 
+class DamagedLog(StoreError):
+    """There is no batch where one begins, in a file that can be read."""
+
+
 class Reader:
     """Reads logs. Its results are views: of the buffers that it read into, or of the page cache."""
 
@@ -265,5 +269,5 @@ def _beyond(segment: Segment, position: int, data: memoryview, found: list[Batch
     covered = _whole(found)
     claimed = batch_size(data[covered:])
     if position + covered + max(claimed, 1) > size or (covered == 0 and claimed <= len(data)):
-        raise StoreError(f"{segment.path}: no record batch at byte {position + covered}; the file is damaged")
+        raise DamagedLog(f"{segment.path}: no record batch at byte {position + covered}; the file is damaged")
     return position + covered, max(_SEARCH, claimed)

@@ -10,7 +10,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,7 +59,9 @@ def open_logs(directory: Path, given: LogCollaborators, pool: Executor) -> dict[
     _tell_of_recovery(directory, len(logs), recovered)
     (directory / CHECKPOINT).unlink(missing_ok=True)
     sync_directory(directory)
-    _tell_of_lost_registry(directory, logs)
+    registry = logs.get(NAME)
+    if registry is None or registry.start == registry.end:
+        tell_of_lost_registry(directory, sorted(name for name, log in logs.items() if log.start < log.end))
     return logs
 
 
@@ -101,11 +103,8 @@ def _tell_of_recovery(directory: Path, logs: int, recovered: list[RecoveredLog])
         )
 
 
-def _tell_of_lost_registry(directory: Path, logs: dict[str, Log]) -> None:
-    registry = logs.get(NAME)
-    if registry is not None and registry.start < registry.end:
-        return
-    held = sorted(name for name, log in logs.items() if log.start < log.end)
+def tell_of_lost_registry(directory: Path, held: Sequence[str]) -> None:
+    """The registry is missing or empty. `held`: the logs with records that the store in `directory` has."""
     if held:
         _logger.error(
             "%s/%s, which says what topics, groups and settings there are, is missing or empty, and logs hold "
@@ -116,6 +115,17 @@ def _tell_of_lost_registry(directory: Path, logs: dict[str, Log]) -> None:
             len(held),
             held[0],
         )
+
+
+def find_written(directory: Path) -> list[str]:
+    """The logs of a store, the registry left out, whose files are not empty. Raises `OSError`."""
+    with os.scandir(directory) as entries:
+        names = {entry.path: log_name(entry.name) for entry in entries if entry.is_dir()}
+    return sorted(
+        name
+        for place, name in names.items()
+        if name not in (None, NAME) and any(file.stat().st_size for file in Path(place).glob("*.log"))
+    )
 
 
 def write_checkpoint(directory: Path, logs: Iterable[Log]) -> None:

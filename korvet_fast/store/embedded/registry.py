@@ -14,7 +14,7 @@ from korvet_fast._native import batch_headers
 from korvet_fast.errors import CodecError, StoreError
 from korvet_fast.store.embedded.group_commit import GroupCommit
 from korvet_fast.store.embedded.log import Log
-from korvet_fast.store.embedded.reader import Reader
+from korvet_fast.store.embedded.reader import DamagedLog, Reader
 from korvet_fast.store.embedded.retention import Retention
 from korvet_fast.store.key_changes import KeyChange, pack_changes, unpack_changes
 from korvet_fast.store.types import LARGE, CompareAndSet, RecordBatch
@@ -48,7 +48,10 @@ class Registry:
         """Read the log of changes. Raises `StoreError` if it is damaged."""
         offset = self._log.start
         while offset < self._log.end:
-            page = await reader.read(self._log, offset, _PAGE, self._log.end, copy=True)
+            try:
+                page = await reader.read(self._log, offset, _PAGE, self._log.end, copy=True)
+            except DamagedLog as error:
+                raise self._explain_damage(error.detail) from error
             for piece in page.data:
                 self._replay(piece)
             offset = page.next
@@ -150,16 +153,19 @@ class Registry:
         found = batch_headers(page, verify=True)
         covered = found[-1].start + found[-1].size if found else 0
         if covered != len(page):
-            place = self._log.directory
-            raise StoreError(
-                f"{place} is damaged: no good batch {covered} bytes into a page. Copy it back; or, to go on with what "
-                f"stands before that, delete {place.parent}/checkpoint and {place}/*.index"
-            )
+            raise self._explain_damage(f"{self._log.directory}: a batch is not as it was written, the log is damaged")
         try:
             for key, value in unpack_changes(page):
                 self._note(key, value)
         except CodecError as error:
             raise StoreError(f"{self._log.directory} cannot be read: {error}") from error
+
+    def _explain_damage(self, what: str) -> StoreError:
+        place = self._log.directory
+        return StoreError(
+            f"{what}. Stop the broker and copy {place} back from a copy of the data directory; or, to go on with what "
+            f"stands before the damage, delete {place.parent}/checkpoint and {place}/*.index"
+        )
 
 
 def area_of(key: str) -> str:

@@ -11,7 +11,7 @@ from korvet_fast.store.embedded.group_commit import GroupCommit, write_index
 from korvet_fast.store.embedded.index import Index
 from korvet_fast.store.embedded.log import Log, LogCollaborators
 from korvet_fast.store.embedded.reader import Reader
-from korvet_fast.store.embedded.recovery import recover_log
+from korvet_fast.store.embedded.recovery import find_written, recover_log, tell_of_lost_registry
 from korvet_fast.store.embedded.registry import NAME, Registry
 from korvet_fast.store.embedded.removals import Removals
 from korvet_fast.store.embedded.retention import Retention
@@ -83,6 +83,9 @@ class LogFiles:
         """
         place = directory / NAME
         changes = await self.open(NAME, place) or Log.create(NAME, place, self._given)
+        if changes.start == changes.end:
+            written = await asyncio.get_running_loop().run_in_executor(self._readers, find_written, directory)
+            tell_of_lost_registry(directory, written)
         registry = Registry(changes, self._commit, retention)
         await registry.open(self._reader)
         yield registry

@@ -1,6 +1,7 @@
 """Two workers and one log: it has one owner, who lets it go when asked, and dies of nothing but its death."""
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -307,3 +308,15 @@ async def test_after_workers_that_ended_well_one_store_finds_nothing_unclean(
     assert await read_all(store, LOG) == [0, 1, 2]
     await store.close()
     assert "was not closed cleanly" not in caplog.text
+
+
+async def test_records_without_the_registry_are_told_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with opened(tmp_path, 1) as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 3)
+    assert "missing or empty" not in caplog.text
+    shutil.rmtree(tmp_path / "@registry")
+    async with opened(tmp_path, 1) as scene:
+        await scene.acquire(LOG)
+        assert await scene.read_all(LOG) == [0, 1, 2]
+    assert "is missing or empty, and logs hold records (1, the first orders:0): stop the broker" in caplog.text
