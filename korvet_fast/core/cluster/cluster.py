@@ -42,6 +42,8 @@ class Cluster:
     `refreshed` is called after every refresh, with whether the members changed or somebody asked for the refresh.
     `re_registrations`: how often the others have taken this broker for dead while it lived. `former`: the members of a
     history of the store that broke. A store that is not shared has one broker, without a record.
+    `has_ended`: whether the process with an incarnation is known to have ended; it stays a member as long as the store
+    takes no change.
     `reads_lag`: while saves fail, this broker may read what was true before it was cut off, its own record among it.
     """
 
@@ -78,6 +80,7 @@ class Cluster:
         self._liveness = Liveness(self.lease, self._interval)
         if processes is not None:
             self._liveness.has_ended = processes.has_ended
+        self.has_ended = self._liveness.has_ended
         self._state = STARTING
         self._held_until = -_FOREVER if store.shared is not None else _FOREVER
         self._heartbeat_at = -_FOREVER
@@ -239,8 +242,8 @@ class Cluster:
         if failure is not None:
             self._complain(failure.detail)  # while the store takes no heartbeat, the silence of others proves nothing
         else:
-            self._complaint = ""
             registrations = await self._expire(registrations)
+            self._complaint = ""
         return self._update_members([member for member, _ in registrations.values()])
 
     async def _heartbeat(self, now: float) -> None:
@@ -256,7 +259,7 @@ class Cluster:
             member, document = left.pop(identity)
             if await self._store.save(member.key, ABSENT, document):
                 place = f" at {member.addresses[0].address}" if member.addresses else ""  # a command has no address
-                ended = self._liveness.has_ended(member.incarnation)
+                ended = self.has_ended(member.incarnation)
                 why = "its process has ended" if ended else f"nothing heard for {self.lease:g} s"
                 logger.warning("broker %d%s is gone: %s", identity, place, why)
         return left

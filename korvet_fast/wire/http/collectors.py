@@ -5,6 +5,7 @@ offsets have rows up to metrics.max.partitions, in the order of their names: fir
 most, as one large topic or group is not to hide all others. Topics that are left out count in the totals.
 """
 
+from collections.abc import Set
 from typing import Final
 
 from korvet_fast.core.broker import Broker
@@ -94,6 +95,7 @@ async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Ex
     share = most // _SHARES
     topics = sorted(broker.topics, key=lambda topic: (len(topic.partitions) > share, topic.name))
     present: dict[bytes, tuple[int, int, int]] = {}
+    ended = {member.id for member in broker.cluster.members if broker.cluster.has_ended(member.incarnation)}
     leaders = partitions = under_replicated = offline = left_out = 0
     for topic in topics:
         shown = len(topic.partitions) <= most
@@ -103,7 +105,7 @@ async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Ex
         for partition in topic.partitions:
             high_watermark, log = partition.high_watermark, partition.log
             counts = _sum(counts, (high_watermark.records, high_watermark.written, high_watermark.fetched))
-            offline += _is_offline(broker, topic, partition)
+            offline += _is_offline(broker, topic, partition, ended)
             if partition.leadership.leads:
                 leaders += 1
                 under_replicated += _is_under_replicated(broker, topic, partition)
@@ -129,11 +131,11 @@ async def collect_topics(broker: Broker, totals: TopicTotals, most: int, out: Ex
     return left_out
 
 
-def _is_offline(broker: Broker, topic: Topic, partition: Partition) -> bool:
-    """Whether nobody leads a partition, or a broker does that gives this one nothing to copy."""
+def _is_offline(broker: Broker, topic: Topic, partition: Partition, ended: Set[int]) -> bool:
+    """Whether nobody leads a partition, or a broker does that has ended, or gives this one nothing to copy."""
     leader, _ = broker.find_leader(topic, partition.index)
     if broker.replication is None:
-        return leader < 0
+        return leader < 0 or leader in ended
     return not broker.replication.is_led(partition.name, leader)
 
 

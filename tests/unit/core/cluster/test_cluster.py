@@ -132,6 +132,30 @@ def test_a_broker_whose_process_is_known_to_have_ended_is_not_waited_for() -> No
     play(scenario)
 
 
+def test_a_broker_that_has_ended_while_the_store_takes_no_change(caplog: pytest.LogCaptureFixture) -> None:
+    """As on a full disk: it stays a member until there is room, and the log says once why."""
+
+    async def scenario(scene: Scene) -> None:
+        scene.registry.processes = table = ProcessTable()
+        first, second = [await scene.start(f"node.id={number}") for number in (1, 2)]
+        await scene.step()
+        scene.registry.refusing = True
+        second.runs = False
+        table.ended.add(second.cluster.incarnation)
+        caplog.clear()
+        await scene.step(INTERVAL)
+        assert [(one.id, first.cluster.has_ended(one.incarnation)) for one in first.cluster.members] == [
+            (1, False),
+            (2, True),
+        ]
+        assert caplog.text.count("this broker cannot renew its registration") == 1
+        scene.registry.refusing = False
+        await scene.step()
+        assert first.ids == [1]
+
+    play(scenario)
+
+
 def test_a_broker_that_was_paused_leads_nothing_until_it_is_back() -> None:
     async def scenario(scene: Scene) -> None:
         first, second = await scene.start(), await scene.start()

@@ -5,6 +5,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,19 @@ def test_what_was_appended_is_counted_over_idle_time_and_deletion(tmp_path: Path
             assert rows[key("kafka_server_kafkaserver_brokerstate")] == 3
             assert rows[key("kafka_controller_kafkacontroller_offlinepartitionscount")] == 0
             assert rows[key("korvet_losses")] == 0
+
+    asyncio.run(scenario())
+
+
+def test_partitions_of_a_worker_that_has_ended_are_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk it stays a member and a leader; `cluster info` says that it does not answer."""
+
+    async def scenario() -> None:
+        async with run_broker(tmp_path) as world:
+            await world.broker.topics.create("t", 2, {})
+            monkeypatch.setattr(world.broker.cluster, "has_ended", lambda incarnation: True)
+            rows = await scrape(world)
+            assert rows[key("kafka_controller_kafkacontroller_offlinepartitionscount")] == 2
 
     asyncio.run(scenario())
 
