@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from korvet_fast.cli.doctor.clock import examine_files_clock
 from korvet_fast.cli.doctor.finding import Finding, bad, good, warn
+from korvet_fast.cli.doctor.registry import examine_registry
 from korvet_fast.core.cluster.identity import KEY, read_cluster_id
 from korvet_fast.core.groups.text_files import GROUPS, OFFSETS
 from korvet_fast.errors import StoreError
@@ -52,7 +53,10 @@ def examine_store(directory: Path) -> Ground:
     existing = _nearest(directory)
     findings = [*_use(directory, existing)]
     if existing == directory.absolute() and _may_enter(existing):
-        findings += _examine_files(existing)
+        unreadable = list(_examine_files(existing))
+        findings += unreadable
+        if not unreadable and _find_cluster_id(directory) == "":
+            findings += examine_registry(existing)
     mount = find_mount(existing.resolve(), Path("/proc/self/mountinfo").read_text())
     findings.append(judge_mount(mount))
     if _may_enter(existing):  # else that is told already
