@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from korvet_fast.core.acls.authorizer import Permissions
 from korvet_fast.core.acls.binding import ANONYMOUS, Operation, ResourceType
@@ -44,6 +44,9 @@ class Client(Protocol):
 
     def release(self, size: int) -> None:
         """Give the bytes of `reserve` back when the request ends. It must end right after, without waiting."""
+
+    def hold(self, size: int, late: "asyncio.Future[Any]") -> None:
+        """Count `size` bytes as the client's until `late` ends: the request is answered before that."""
 
     def mute(self, seconds: float) -> None:
         """Read and start no more requests for so long (KIP-219); those under way go on, and are answered."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from korvet_fast.core.fair_queue import FairQueue, Turns
 from korvet_fast.net.pool import SMALL, Account, AddressAccount, Charge, Pool
@@ -96,6 +96,15 @@ class Client:
     def release(self, size: int) -> None:
         """See `core.client_session.Client`. The request ends with this: `RequestQueue` counts its reply right after."""
         self.released.append((self._pool.of_answer(size), size))
+
+    def hold(self, size: int, late: "asyncio.Future[Any]") -> None:
+        """See `core.client_session.Client`."""
+        kind = self._pool.of_frame(size) if size > SMALL else None
+        if kind is None:
+            self._pool.take(self.account, size)
+        else:
+            self._pool.hold(self.account, kind, size)
+        late.add_done_callback(lambda _: self._pool.give_back(self.account, [(kind, size)]))
 
     def mute(self, seconds: float) -> None:
         """See `core.client_session.Client`."""

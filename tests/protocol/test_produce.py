@@ -135,6 +135,40 @@ def test_a_durability_that_does_not_come_times_out(tmp_path: Path, monkeypatch: 
             row = await client.produce("t", make_batch(b"x"), timeout_ms=20)
             assert row["error_code"] == CODES["REQUEST_TIMED_OUT"]
             assert not never.cancelled()  # the future is shared with others
+            never.set_result(None)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 300])
+def test_what_the_store_has_of_an_answered_request_counts_as_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """With a short timeout, a client could fill the memory with batches that wait for a slow store."""
+
+    async def scenario() -> None:
+        async with kafka_server(tmp_path) as server:
+            client = await server.connect()
+            await client.create("t", partitions)
+            late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            partition = server.broker.partition("t", 0)
+            append = type(partition).append
+            monkeypatch.setattr(type(partition), "append", lambda *given: (*append(*given)[:3], late))
+            sizes = [100_000, *[10] * (partitions - 1)]
+            rows = [{"index": index, "records": make_batch(b"x" * size)} for index, size in enumerate(sizes)]
+            topics = [{"name": "t", "partition_data": rows}]
+            for times in (1, 2):
+                answer = await client.ask(PRODUCE, 9, acks=1, timeout_ms=0, topic_data=topics)
+                codes = {row["error_code"] for row in answer["responses"][0]["partition_responses"]}
+                assert codes == {CODES["REQUEST_TIMED_OUT"]}
+                assert server.server.pool.used > 100_000 * times
+            client.writer.close()
+            while server.server.connections:
+                await asyncio.sleep(0.001)
+            assert server.server.pool.used > 200_000
+            late.set_result(None)
+            await asyncio.sleep(0)
+            assert server.server.pool.used == 0
 
     run(scenario)
 

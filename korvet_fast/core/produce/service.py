@@ -62,7 +62,7 @@ def produce_one(
             base, time, start, done = appended
             if done is None:
                 return index, NO_ERROR, base, time, start
-            return PendingOutcome(broker.deadlines, index, partition, appended, timeout_ms)
+            return PendingOutcome(session, index, partition, data, appended, acks, timeout_ms)
     return _produce_one(session, topic, batch, acks, timeout_ms, zstd)
 
 
@@ -96,7 +96,7 @@ async def produce(
         if request.turn is not None:
             request.turn.end()
     if request.pending:
-        await settle_all(session, request.pending, timeout_ms)
+        await settle_all(session, request.pending, acks, timeout_ms)
     return results, request.failed or any(one.failed for one in request.pending)
 
 
@@ -167,7 +167,7 @@ class _Produce:
                 if done is None:
                     outcomes.append((index, NO_ERROR, base, time, start))
                 else:
-                    self.pending.append(PendingAppend(index, partition, outcomes, None, appended))
+                    self.pending.append(PendingAppend(index, partition, outcomes, None, appended, data))
             except CodecError as error:
                 if error.code == UNPACKS_TO_MUCH and self.turn is None:
                     light = 0

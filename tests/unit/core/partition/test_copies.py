@@ -107,7 +107,7 @@ def test_acks_1_asks_for_no_copies_and_goes_on_where_they_are_missing(configs: d
 
 def late(partition: Partition, appended: AppendResult) -> str:
     """The error of an append whose time is over now."""
-    _, error, base, _, _ = find_outcome(partition.index, partition, appended, 100)
+    _, error, base, _, _ = find_outcome(partition.index, partition, appended, -1, 100)
     assert base == -1
     return str(error)
 
