@@ -348,7 +348,9 @@ class Connection(asyncio.BufferedProtocol):
             # Frames that have a turn in the queue are no reason to stop, unless they are so many that the first of them
             # would have left the processor's cache when its turn comes.
             or (bool(requests.waiting) and (not requests.put_off or self.account.held > SMALL))
-            or not (self._receive.unfinished or self._pool.may_read(self.account, self._regulate))
+            # A large frame has its memory already. Small ones have not, and where each read ends within the next one,
+            # the connection would never stop.
+            or not (self._receive.announced > SMALL or self._pool.may_read(self.account, self._regulate))
         )
         if pause != requests.paused:
             requests.paused = pause

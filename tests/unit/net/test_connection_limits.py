@@ -71,6 +71,28 @@ def test_a_full_pool_stops_reading_but_lets_one_request_finish() -> None:
     run(scenario)
 
 
+def test_a_full_pool_stops_reading_small_requests_with_no_gap_between_them() -> None:
+    """Each read ends within the next one, which is no reason to read on."""
+
+    async def scenario() -> None:
+        async with scene(ServerLimits(pool=1 * MIB)) as here:
+            peers = [await here.connect() for _ in range(8)]
+            other = await here.connect()
+            name = b"a" * 60_000
+            for peer in peers:
+                peer.send(*[b"wait " + name] * 60)
+            await here.until(lambda: here.server.pool.used > 1 * MIB)
+            for _ in range(500):
+                assert await other.ask(b"echo me") == b"echo me"
+            assert here.server.pool.used < 4 * MIB
+            here.dialect.gate(name).set_result(None)
+            for peer in peers:
+                for _ in range(60):
+                    assert (await peer.reply()).startswith(b"wait a")
+
+    run(scenario)
+
+
 def test_a_peer_that_takes_no_replies_is_cut_off_and_starts_nothing_more() -> None:
     async def scenario() -> None:
         async with scene(limits=Limits(stalled=0.2)) as here:
