@@ -86,8 +86,9 @@ def test_a_wrong_client_is_told_and_its_connection_ends(broker: BrokerProcess, p
             client.sendall(sent)
             client.shutdown(socket.SHUT_WR)
             got = b""
-            while data := client.recv(65536):
-                got += data
+            with suppress(ConnectionResetError):  # behind the answer, where the broker closes with bytes unread
+                while data := client.recv(65536):
+                    got += data
             assert got.startswith(expected), got
             assert got.count(b"HTTP/1.1") == 1
     assert get(port, "/livez")[0] == 200
