@@ -100,10 +100,7 @@ class Client:
     def hold(self, size: int, late: "asyncio.Future[Any]") -> None:
         """See `core.client_session.Client`."""
         kind = self._pool.of_frame(size) if size > SMALL else None
-        if kind is None:
-            self._pool.take(self.account, size)
-        else:
-            self._pool.hold(self.account, kind, size)
+        self._pool.hold(self.account, kind, size)
         late.add_done_callback(lambda _: self._pool.give_back(self.account, [(kind, size)]))
 
     def mute(self, seconds: float) -> None:

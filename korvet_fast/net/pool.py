@@ -179,9 +179,10 @@ class Pool:
         self.take(account, size)
         return [(None, size)]
 
-    def hold(self, account: Account, kind: Kind, size: int) -> None:
+    def hold(self, account: Account, kind: Kind | None, size: int) -> None:
         """Count bytes of this kind, even if there is no room."""
-        kind.used += size
+        if kind is not None:
+            kind.used += size
         self.take(account, size)
 
     def of_frame(self, size: int) -> Kind:

@@ -8,6 +8,7 @@ from korvet_fast.cli.doctor.finding import Finding, bad
 from korvet_fast.store.embedded.index import read_summary
 from korvet_fast.store.embedded.recovery import CHECKPOINT, find_written
 from korvet_fast.store.embedded.registry import NAME
+from korvet_fast.store.embedded.segment import covered_size
 
 
 def examine_registry(directory: Path) -> Iterator[Finding]:
@@ -24,8 +25,7 @@ def examine_registry(directory: Path) -> Iterator[Finding]:
         return
     for segment in segments:
         page = segment.read_bytes()
-        found = batch_headers(page, verify=True)
-        whole = found[-1].start + found[-1].size if found else 0
+        whole = covered_size(batch_headers(page, verify=True))
         if whole < len(page) and _was_closed(segment, len(page)):
             yield bad("registry", f"{segment} is damaged at byte {whole}, and no broker starts. Copy {registry} back.")
 

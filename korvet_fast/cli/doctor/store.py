@@ -52,10 +52,11 @@ def examine_store(directory: Path) -> Ground:
     """Look at the directory a broker would use, or the nearest one above it that exists. Leaves nothing behind."""
     existing = _nearest(directory)
     findings = [*_use(directory, existing)]
+    cluster_id = _find_cluster_id(directory)
     if existing == directory.absolute() and _may_enter(existing):
         unreadable = list(_examine_files(existing))
         findings += unreadable
-        if not unreadable and _find_cluster_id(directory) == "":
+        if not unreadable and cluster_id == "":
             findings += examine_registry(existing)
     mount = find_mount(existing.resolve(), Path("/proc/self/mountinfo").read_text())
     findings.append(judge_mount(mount))
@@ -68,7 +69,7 @@ def examine_store(directory: Path) -> Ground:
             findings.append(judge_flushes(seconds, mount))
     usage = shutil.disk_usage(existing)
     findings += [judge_space(usage.free, usage.total), *examine_files_clock(directory)]
-    return Ground(findings, mount.kind not in MEMORY, _find_cluster_id(directory))
+    return Ground(findings, mount.kind not in MEMORY, cluster_id)
 
 
 def _nearest(directory: Path) -> Path:

@@ -1,7 +1,7 @@
 """The outcomes of a produce, one for each partition: known when `acks` is reached, or the time is over."""
 
 import asyncio
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from time import monotonic
 from typing import Final, Literal, TypeAlias
 
@@ -66,6 +66,11 @@ class PendingAppend:
         """Set the outcome; nothing is waited for any longer."""
         if self.appended is not None:
             self._outcomes[self._at] = find_outcome(self._index, self.partition, self.appended, acks, timeout_ms)
+
+    @property
+    def awaited(self) -> "asyncio.Future[None] | None":
+        """The future of the append; None: it has ended, or failed at once."""
+        return None if self.appended is None else self.appended[3]
 
     @property
     def failed(self) -> bool:
@@ -147,7 +152,7 @@ async def settle_all(session: ClientSession, pending: list[PendingAppend], acks:
         await _wait_for(pending, seconds, deadlines)
         for one in pending:
             one.settle(acks, timeout_ms)
-        _hold_late(session, list(_find_late(pending)))
+        _hold_late(session, _find_late(pending))
         return
     pace, until = session.pace(), monotonic() + seconds
     for start in range(0, len(pending), _MANY):
@@ -162,18 +167,20 @@ async def settle_all(session: ClientSession, pending: list[PendingAppend], acks:
             one.settle(acks, timeout_ms)
         if pace.due():
             await pace.turn()
-    _hold_late(session, list(_find_late(pending)))
+    _hold_late(session, _find_late(pending))
 
 
-def _find_late(pending: list[PendingAppend]) -> "Iterator[tuple[Records, asyncio.Future[None]]]":
+def _find_late(pending: list[PendingAppend]) -> "list[tuple[Records, asyncio.Future[None]]]":
+    late = []
     for one in pending:
-        if one.appended is not None and (done := one.appended[3]) is not None and not done.done():
+        if (done := one.awaited) is not None and not done.done():
             assert one.data is not None
-            yield one.data, done
+            late.append((one.data, done))
+    return late
 
 
 async def _wait_for(pending: list[PendingAppend], seconds: float, deadlines: TimingWheel) -> None:
-    waiting = [one.appended[3] for one in pending if one.appended is not None and one.appended[3] is not None]
+    waiting = [done for one in pending if (done := one.awaited) is not None]
     if waiting:
         await _wait(waiting, seconds, deadlines)
 

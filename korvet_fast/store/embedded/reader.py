@@ -22,7 +22,7 @@ from korvet_fast.rate_limited_log import RateLimitedLog
 from korvet_fast.store.embedded.files import LENGTH, Files, Handle
 from korvet_fast.store.embedded.index import Index
 from korvet_fast.store.embedded.log import Log
-from korvet_fast.store.embedded.segment import Segment, batch_size
+from korvet_fast.store.embedded.segment import Segment, batch_size, covered_size
 from korvet_fast.store.types import ReadResult
 from korvet_fast.types import Buffer
 
@@ -145,7 +145,7 @@ class Reader:
         length = min(log.interval + _HEAD, segment.size - position)  # a batch further away would have a row
         data = await self._fetch(log, segment, position, length)
         before = [batch for batch in batch_headers(data, verify=False) if batch.last_offset < offset]
-        return position + _whole(before)
+        return position + covered_size(before)
 
     async def _read_segment(
         self, log: Log, segment: Segment, offset: int, max_bytes: int, limit: int, copy: bool
@@ -188,7 +188,7 @@ class Reader:
                 for batch in found:
                     if batch.max_timestamp >= ms and batch.last_offset >= start:
                         return ReadResult([data[batch.start : batch.start + batch.size]], batch.last_offset + 1)
-                if position + _whole(found) == size:
+                if position + covered_size(found) == size:
                     break
                 position, length = _beyond(segment, position, data, found, size)
         return ReadResult([], start)
@@ -259,14 +259,9 @@ def _cost(index: Index) -> int:
     return _INDEX_ITSELF + len(index)
 
 
-def _whole(found: list[Batch]) -> int:
-    """Bytes that the batches found cover."""
-    return found[-1].start + found[-1].size if found else 0
-
-
 def _beyond(segment: Segment, position: int, data: memoryview, found: list[Batch], size: int) -> tuple[int, int]:
     """Where to read on behind the batches found, and how much, so that the next batch is whole."""
-    covered = _whole(found)
+    covered = covered_size(found)
     claimed = batch_size(data[covered:])
     if position + covered + max(claimed, 1) > size or (covered == 0 and claimed <= len(data)):
         raise DamagedLog(f"{segment.path}: no record batch at byte {position + covered}; the file is damaged")

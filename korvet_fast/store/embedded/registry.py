@@ -16,6 +16,7 @@ from korvet_fast.store.embedded.group_commit import GroupCommit
 from korvet_fast.store.embedded.log import Log
 from korvet_fast.store.embedded.reader import DamagedLog, Reader
 from korvet_fast.store.embedded.retention import Retention
+from korvet_fast.store.embedded.segment import covered_size
 from korvet_fast.store.key_changes import KeyChange, pack_changes, unpack_changes
 from korvet_fast.store.types import LARGE, CompareAndSet, RecordBatch
 from korvet_fast.types import Buffer
@@ -151,8 +152,7 @@ class Registry:
 
     def _replay(self, page: Buffer) -> None:
         found = batch_headers(page, verify=True)
-        covered = found[-1].start + found[-1].size if found else 0
-        if covered != len(page):
+        if covered_size(found) != len(page):
             raise self._explain_damage(f"{self._log.directory}: a batch is not as it was written, the log is damaged")
         try:
             for key, value in unpack_changes(page):

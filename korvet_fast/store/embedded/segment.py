@@ -134,13 +134,18 @@ def walk(handle: Handle, position: int, size: int, *, verify: bool) -> Iterator[
         data = handle.read(min(length, size - position), position)
         found = batch_headers(data, verify)
         yield from found
-        position += found[-1].start + found[-1].size if found else 0
+        position += covered_size(found)
         if not found:
             length = batch_size(data)
             if not len(data) < length <= size - position:
                 return  # not cut short by our chunk, so damaged or torn
         else:
             length = _CHUNK
+
+
+def covered_size(found: list[Batch]) -> int:
+    """How many bytes these batches take of those in which they were found one behind the other."""
+    return found[-1].start + found[-1].size if found else 0
 
 
 def batch_size(data: bytes | memoryview) -> int:

@@ -11,17 +11,21 @@ LARGE = 1_000_000
 MANY = [f"large:{number}" for number in range(24)]
 
 
+async def count_before(one: "asyncio.Future[None]", others: "list[asyncio.Future[None]]") -> int:
+    """How many of the others had ended when this one did: until a test goes on, those behind it may end too."""
+    before = list[int]()
+    one.add_done_callback(lambda _: before.append(sum(other.done() for other in others)))
+    await one
+    return before[0]
+
+
 async def test_a_small_append_is_answered_before_most_large_ones(own_place: RedisNamespace) -> None:
     async with own_place.scene() as scene:
         for name in (LOG, *MANY):
             await scene.acquire(name)
         large = [scene.append(name, at, 1, size=LARGE).stored for name in MANY for at in range(2)]
         await asyncio.sleep(0)
-        small, before = scene.append(LOG, 0, 1).stored, list[int]()
-        # Counted when its answer is taken: until the test goes on, the answers behind that one are taken too.
-        small.add_done_callback(lambda _: before.append(sum(future.done() for future in large)))
-        await small
-        assert before[0] <= 2 * (window.FULL // LARGE + 1)
+        assert await count_before(scene.append(LOG, 0, 1).stored, large) <= 2 * (window.FULL // LARGE + 1)
         for future in large:
             await future
         for name in MANY:
@@ -35,10 +39,7 @@ async def test_logs_take_turns(own_place: RedisNamespace) -> None:
         await scene.acquire(MANY[0])
         greedy = [scene.append(MANY[0], at, 1, size=LARGE).stored for at in range(40)]
         await asyncio.sleep(0)
-        fair, before = scene.append(LOG, 0, 1, size=LARGE).stored, list[int]()
-        fair.add_done_callback(lambda _: before.append(sum(future.done() for future in greedy)))
-        await fair
-        assert before[0] <= 2 * (window.FULL // LARGE + 1)
+        assert await count_before(scene.append(LOG, 0, 1, size=LARGE).stored, greedy) <= 2 * (window.FULL // LARGE + 1)
         for future in greedy:
             await future
 
