@@ -160,7 +160,11 @@ async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one
             if not request.trial:
                 standing.set()
                 await elected.wait()
-            return await vote(broker, request)
+                return await vote(broker, request)
+            trial = await vote(broker, request)
+            if not standing.is_set():
+                scene.isolate(2)  # one other's vote is enough to stand, and nobody may hear of the epoch
+            return trial
 
         monkeypatch.setattr(loser._peers, "vote", vote_late)
         losing = asyncio.create_task(loser.election.become_leader())
@@ -170,7 +174,6 @@ async def test_who_loses_to_another_candidate_of_the_same_epoch_follows_that_one
         assert loser.describe_quorum().leader == -1
         (answer,) = await loser.leading.fetch(1, [FetchPosition(METADATA_LOG, epoch - 1, 0)], 0)
         assert (answer.leader, answer.epoch) == (-1, -1)
-        scene.cut.add(frozenset((2, 3)))
         assert await scene.brokers[3].election.become_leader() == ""
         scene.cut.clear()
         elected.set()
