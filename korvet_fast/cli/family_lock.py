@@ -1,6 +1,7 @@
 """The lock of a directory that several workers and their parent have together."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +22,11 @@ _LOOK: Final = 0.1  # seconds between two looks at whether they have
 
 
 @contextmanager
-def family_lock(place: Path | RedisUrl) -> Iterator[None]:
+def family_lock(place: Path | RedisUrl) -> Iterator[Path]:
     """Lock the directory for the parent and all of its workers: it is free when the last of them has gone.
 
+    Yields the file of the locks that the workers have on each other. It is in memory and has no name: all workers
+    inherit it from the parent, so nobody can delete it, and none can have another one.
     Raises `click.ClickException` if the directory cannot be used by several workers.
     """
     assert isinstance(place, Path), "workers share files"
@@ -42,9 +45,11 @@ def family_lock(place: Path | RedisUrl) -> Iterator[None]:
         raise click.ClickException(explain(error, place)) from None
     except ValueError as error:
         raise click.ClickException(f"{groups} cannot be read: {error}") from None
+    shared = os.memfd_create("workers")
     try:
-        yield
+        yield Path(f"/proc/self/fd/{shared}")
     finally:
+        os.close(shared)
         lock.release()
 
 

@@ -3,6 +3,7 @@
 import errno
 import logging
 import sys
+from pathlib import Path
 
 import click
 import uvloop
@@ -53,11 +54,12 @@ def command(options: BrokerOptions, workers: int | None, worker_ports: range | N
     if len(plans) == 1:
         _serve(options)
         return
-    with family_lock(plans[0].place):
-        sys.exit(Parent(plans, lambda worker, companion: _serve(worker.options, worker.number, companion)).run())
+    with family_lock(plans[0].place) as locks:
+        parent = Parent(plans, lambda worker, companion: _serve(worker.options, (worker.number, locks), companion))
+        sys.exit(parent.run())
 
 
-def _serve(options: BrokerOptions, worker: int | None = None, companion: Companion | None = None) -> None:
+def _serve(options: BrokerOptions, worker: tuple[int, Path] | None = None, companion: Companion | None = None) -> None:
     """Be a broker until it is told to end; with `companion` one of several workers. Raises `click.ClickException`."""
     settings, exposures = options.settings, list(find_exposures(options))
     keep_freed()
@@ -95,6 +97,6 @@ def _serve(options: BrokerOptions, worker: int | None = None, companion: Compani
         what = "port" if taken else "address"
         schemes = (listener.scheme for listener in options.listeners if str(listener.address) == error.filename)
         choice = f"Another {what} is chosen with --listen {next(schemes)}://HOST:PORT."
-        if taken and worker is not None and worker > 1:
-            choice = f"It is worker {worker}'s: other ports are chosen with --worker-ports FIRST-LAST."
+        if taken and worker is not None and worker[0] > 1:
+            choice = f"It is worker {worker[0]}'s: other ports are chosen with --worker-ports FIRST-LAST."
         raise click.ClickException(f"cannot listen on {error.filename}: {error.strerror}. {taken}{choice}") from None

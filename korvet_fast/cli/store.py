@@ -33,18 +33,21 @@ def make_files(directory: Path, settings: Settings) -> EmbeddedStore:
 
 
 def make_store(
-    place: Path | RedisUrl, settings: Settings, replication: Replication | None = None, worker: int | None = None
+    place: Path | RedisUrl,
+    settings: Settings,
+    replication: Replication | None = None,
+    worker: tuple[int, Path] | None = None,
 ) -> tuple[Store, Callable[[], None]]:
     """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`.
 
-    `replication`: of the files, where brokers keep copies of each other's. `worker`: the number of this worker, where
-    several have the files.
+    `replication`: of the files, where brokers keep copies of each other's. `worker`: the number of this worker, and
+    the file of the workers' locks, where several have the files.
     """
     sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
     if isinstance(place, Path):
         files: Store
         if worker is not None:
-            files = WorkerStore(place, worker, index_interval_bytes=settings.number("log.index.interval.bytes"))
+            files = WorkerStore(place, *worker, index_interval_bytes=settings.number("log.index.interval.bytes"))
         else:
             files = make_files(place, settings) if replication is None else ReplicatedStore(replication)
 

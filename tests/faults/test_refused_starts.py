@@ -7,7 +7,7 @@ import pytest
 from broker_process import BrokerProcess
 from kafka_server import make_batch, run
 from raw_connection import connect, read_log
-from redis_server import PROGRAMS, RedisServer, find_program
+from redis_server import PROGRAMS, RedisServer, find_program, free_port
 
 
 def refuse(broker: BrokerProcess) -> str:
@@ -41,6 +41,16 @@ def test_the_directory_of_a_broker_that_runs(tmp_path: Path) -> None:
         first.kill()
         with second:
             run(read)
+
+
+def test_the_directory_of_a_broker_whose_lock_file_was_deleted(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data"):
+        (tmp_path / "data" / ".lock").unlink()
+        for arguments in ((), ("--workers", "2", "--worker-ports", str(free_port()))):
+            said = refuse(BrokerProcess(tmp_path / "data", arguments=arguments))
+            assert (
+                f"is in use by a process that .lock does not name: stop it, `fuser -v {tmp_path}/data` names it" in said
+            )
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -5,6 +5,7 @@ KORVET_TEST_KILLS says how often (default 3); `make kill-loop` sets it to 50 for
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_process import BrokerProcess
 from compat.group_scene import Scene, play
 from faults.conftest import Flushes
 from faults.full_disk import fill, make_room
@@ -100,6 +102,38 @@ def test_kills_of_workers_and_of_their_parent_cost_a_group_nothing(workers: Work
         scene.wait_read()
         check_members(scene)
     assert load.check(workers.port) == set()
+
+
+def test_whoever_deletes_the_locks_of_workers_lets_nobody_else_in(tmp_path: Path) -> None:
+    """Each of three is killed after that, the one that has the registry too, then their parent; no other may begin."""
+    data = tmp_path / "data"
+    with Workers(data, 3, *QUICK) as workers:
+        create_topic(workers.bootstrap, "load", PARTITIONS)
+        workers.wait_for_leaders("load", 1, 2, 3)
+        load = Load(workers.addresses, partitions=PARTITIONS)
+        with load.running():
+            for worker in (1, 2, 3):
+                load.wait_for(100)
+                delete_locks(data)
+                workers.signal_worker(worker)
+                workers.pid_of(worker)
+                workers.wait_for_leaders("load", 1, 2, 3)
+            for second in (Workers(data, 2), BrokerProcess(data)):
+                with pytest.raises(AssertionError, match="is in use by a process that"):
+                    second.start()
+            load.wait_for(100)
+            delete_locks(data)
+            workers.kill()  # the parent
+            workers.start()
+            workers.wait_for_leaders("load", 1, 2, 3)
+            load.wait_for(100)
+        assert load.check(workers.port) == set()
+        assert workers.stop() == 0
+
+
+def delete_locks(data: Path) -> None:
+    shutil.rmtree(data / "@workers")
+    (data / ".lock").unlink(missing_ok=True)  # it is made by the next start
 
 
 def test_a_worker_that_stands_still_is_killed(workers: Workers) -> None:

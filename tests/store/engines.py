@@ -73,7 +73,7 @@ class WorkersEngine:
 
     def make(self, **options: Any) -> WorkerStore:
         """A store that is not open."""
-        return WorkerStore(self.directory, 1, **options)
+        return WorkerStore(self.directory, 1, self.directory / "locks", **options)
 
     def crash(self, store: WorkerStore) -> None:
         """See `Maker.crash`."""

@@ -388,6 +388,19 @@ async def test_lock(embedded: EmbeddedEngine) -> None:
     await second.close()
 
 
+async def test_a_deleted_lock_file_lets_nobody_in(embedded: EmbeddedEngine) -> None:
+    """It names who has the directory; the lock is the directory's own."""
+    first, second = embedded.make(), embedded.make()
+    await first.open()
+    (embedded.directory / ".lock").unlink()
+    for _ in range(2):  # a start that is refused leaves nothing that the next one could lock
+        with pytest.raises(StoreError, match="in use by a process that"):
+            await second.open()
+    await first.close()
+    await second.open()
+    await second.close()
+
+
 @pytest.mark.parametrize("part", ["GroupCommit", "Retention", "open_logs"])
 async def test_an_open_that_fails_lets_go_of_the_directory(
     embedded: EmbeddedEngine, monkeypatch: pytest.MonkeyPatch, part: str

@@ -47,7 +47,7 @@ async def do(store: WorkerStore, word: str, arguments: list[Any]) -> Any:
 async def main(directory: Path, number: int) -> None:
     """Until the input ends, or `close`."""
     loop = asyncio.get_running_loop()
-    store = WorkerStore(directory, number)
+    store = WorkerStore(directory, number, directory / "locks")
     await store.open()
     print("open", flush=True)
     while line := await loop.run_in_executor(None, sys.stdin.readline):

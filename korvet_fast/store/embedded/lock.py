@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from korvet_fast.errors import StoreError
@@ -10,15 +11,19 @@ from korvet_fast.store.embedded.unreadable import explain
 
 
 class HolderGone(StoreError):
-    """The process that took the lock is gone, or is in another container; workers that it had still have the lock."""
+    """The process that took the lock is gone, in another container, or unknown; its workers may still have the lock."""
 
 
 class Lock:
-    """A lock on a directory. The system takes it back when the process ends, however it ends."""
+    """A lock on a directory. The system takes it back when the process ends, however it ends.
+
+    The directory itself is locked: who deletes files in it takes no lock away. `.lock` is locked too, for earlier
+    versions and for other machines (file systems of a network lock files alone), and names the process.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / ".lock"
-        self._fd = -1
+        self._descriptors = ExitStack()
 
     def exists(self) -> bool:
         """Whether the lock was ever taken."""
@@ -41,21 +46,30 @@ class Lock:
 
     def take(self) -> None:
         """Lock the directory. Raises `StoreError` (or `HolderGone`) if others have the lock, and `OSError`."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with ExitStack() as opened:
+            for path, flags in (
+                (self._path.parent, os.O_RDONLY | os.O_DIRECTORY),  # first: only its holder makes `.lock`
+                (self._path, os.O_RDWR | os.O_CREAT),
+            ):
+                descriptor = os.open(path, flags | os.O_CLOEXEC, 0o640)
+                opened.callback(os.close, descriptor)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    raise self._in_use() from None
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
-        except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(descriptor)
-            raise self._in_use(holder) from None
-        except OSError:
-            os.close(descriptor)
-            raise
-        self._fd = descriptor
+            self._descriptors = opened.pop_all()
 
-    def _in_use(self, holder: str) -> StoreError:
+    def _in_use(self) -> StoreError:
+        holder = ""
+        with suppress(OSError):  # somebody has deleted it
+            holder = self._path.read_text(errors="replace").strip()
+        if not holder:
+            return HolderGone(
+                f"{self._path.parent} is in use by a process that .lock does not name: "
+                f"stop it, `fuser -v {self._path.parent}` names it"
+            )
         used = f"{self._path.parent} is in use by the process {holder}"
         if holder.isdecimal() and not os.path.exists(f"/proc/{holder}"):  # noqa: PTH110  (Path's may raise)
             return HolderGone(
@@ -66,6 +80,4 @@ class Lock:
 
     def release(self) -> None:
         """Let another process have it. The file stays: removing it could break a lock just taken."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._descriptors.close()

@@ -1,12 +1,13 @@
 """The worker that has the registry: it answers the questions of the others, and its own."""
 
 import asyncio
+import logging
 import os
 import secrets
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ from korvet_fast.store.workers.messages import Fields, Verb, check_size
 SOCKET: Final = "registry"  # the name of the Unix socket
 _LAST_ANSWERS = 10.0  # seconds for what is being done when this worker closes: the disk may stand still
 _FAREWELL = 2.0  # seconds that another worker has to close a connection that is at its end
+
+_logger = logging.getLogger(__name__)
 
 
 class KeyServer:
@@ -37,17 +40,20 @@ class KeyServer:
         self._workers: dict[int, Connection] = {}
         self._connections: dict[Connection, asyncio.Task[None]] = {}
         self._server: asyncio.Server | None = None
+        self._socket: os.stat_result
         self._closing = False
         self._first = secrets.randbits(48) << 14  # other versions than another server's
         self._changes: Counter[str] = Counter()
 
     async def open(self) -> None:
         """Listen. Raises `StoreError` where the socket cannot be made, and `OSError`."""
+        self._directory.mkdir(mode=0o700, exist_ok=True)
         with reachable(self._directory) as path:
             path.unlink(missing_ok=True)  # of a worker that is gone: who has the registry is alone with it
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
             try:
                 listening.bind(str(path))
+                self._socket = path.stat()
                 self._server = await asyncio.start_unix_server(self._accept, sock=listening)
             except OSError as error:
                 listening.close()
@@ -58,6 +64,19 @@ class KeyServer:
             except BaseException:
                 listening.close()
                 raise
+
+    async def reopen_if_deleted(self) -> None:
+        """Listen at a new socket where somebody has deleted this one: no worker could connect. Raises as `open`."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if os.path.samestat((self._directory / SOCKET).stat(), self._socket):
+                return
+        _logger.error(
+            "%s was deleted and is made anew: delete nothing in the data directory while a broker runs",
+            self._directory / SOCKET,
+        )
+        if self._server is not None:
+            self._server.close()  # its connections go on
+        await self.open()
 
     async def close(self) -> None:
         """Answer what is being done, tell the others that the rest is not, and end."""

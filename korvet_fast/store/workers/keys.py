@@ -25,6 +25,7 @@ PATIENCE: Final = 20.0  # seconds that a question waits for a worker that has th
 _GREETING = 5.0  # seconds for its first answer: then it is connected to anew
 _PAUSE = 0.01  # seconds between two attempts to get the registry, or to reach the worker that has it
 _LONGEST = 1.0  # the same after errors
+_LOOK = 1.0  # seconds between two looks at whether the socket is still there
 _BUFFER = 1 << 20  # bytes read ahead from the socket
 
 _logger = logging.getLogger(__name__)
@@ -114,7 +115,8 @@ class WorkerKeys:
             self._changed.set()
             _logger.info("worker %d serves the registry", self._number)
             try:
-                await _wait_for_either(self._closing, registry.broken)
+                while not await _wait_for_either(self._closing, registry.broken):
+                    await server.reopen_if_deleted()
                 if registry.broken.is_set():
                     _logger.error("worker %d gives the registry up: it is read from the disk again", self._number)
                 else:
@@ -233,10 +235,12 @@ class WorkerKeys:
                     raise OutcomeUnknown("the worker that has the registry ended before it answered") from None
 
 
-async def _wait_for_either(*events: asyncio.Event) -> None:
+async def _wait_for_either(*events: asyncio.Event) -> bool:
+    """Whether one of them was set, before it was time to look at the socket."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(waiting, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
     finally:
         for each in waiting:
             each.cancel()

@@ -16,7 +16,10 @@ _TOKENS_AT = 4096
 
 
 class ByteLocks:
-    """The locks of one file, which is made if there is none. Raises `OSError`."""
+    """The locks of one file, which is made if there is none. Raises `OSError`.
+
+    A path as `/proc/self/fd/5` opens the file of that descriptor once more, with locks of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,9 +1,9 @@
 """The embedded store as one of several workers over a directory has it: a `SharedStore`.
 
 data/.lock              the parent of the workers and they themselves: one family at a time
-data/@workers/lock      who is alive, and who has the registry (locks.py)
 data/@workers/registry  the Unix socket of the worker that has the registry (key_server.py)
 
+Who is alive, and who has the registry, is told by locks in a file that the workers inherit from the parent (locks.py).
 A log is opened when this worker acquires it, as after a crash, and closed when another one asks for it. Everything else
 is the embedded store's, and so are all files of logs.
 """
@@ -35,14 +35,14 @@ _CLOSED = "the store is closed"
 
 
 class WorkerLock(Lock):
-    """The byte of one worker in `@workers/lock`, in place of the lock of the directory.
+    """The byte of one worker in the file `locks`, in place of the lock of the directory.
 
     Also the `Processes` of the store: a name is the byte's number and the token of who took it.
     """
 
-    def __init__(self, directory: Path, number: int) -> None:
+    def __init__(self, directory: Path, number: int, locks: Path) -> None:
         super().__init__(directory)
-        self.place = directory / "@workers"
+        self._locks = locks
         self.token = secrets.token_hex(8)
         self.own = f"{number}-{self.token}"
         self._number = number
@@ -50,11 +50,10 @@ class WorkerLock(Lock):
 
     def take(self) -> None:
         """See `Lock.take`."""
-        self.place.mkdir(mode=0o700, exist_ok=True)
-        self.bytes = ByteLocks(self.place / "lock")
+        self.bytes = ByteLocks(self._locks)
         if not self.bytes.take(self._number, self.token):
             self.bytes.close()
-            raise StoreError(f"{self.place.parent}: worker {self._number} is running already")
+            raise StoreError(f"{self._path.parent}: worker {self._number} is running already")
 
     def release(self) -> None:
         """See `Lock.release`."""
@@ -68,13 +67,16 @@ class WorkerLock(Lock):
 
 
 class WorkerStore(EmbeddedStore):
-    """The store of the worker `number`, from 1 on. Several may be open over one directory, each in its process."""
+    """The store of the worker `number`, from 1 on. Several may be open over one directory, each in its process.
 
-    def __init__(self, directory: Path, number: int, *, index_interval_bytes: int = 4096) -> None:
+    `locks`: the file of their locks, the same for all of them.
+    """
+
+    def __init__(self, directory: Path, number: int, locks: Path, *, index_interval_bytes: int = 4096) -> None:
         """See `EmbeddedStore`."""
         super().__init__(directory, index_interval_bytes=index_interval_bytes)
         self._number = number
-        self._lock: WorkerLock = WorkerLock(directory, number)
+        self._lock: WorkerLock = WorkerLock(directory, number, locks)
         self.plain_files = None  # several programs would write them
         self.shared = self
         self.processes = self._lock
@@ -86,7 +88,8 @@ class WorkerStore(EmbeddedStore):
             self._given, self._reader, self._readers, self._writers, self._commit, self._removals
         )
         open_registry = partial(self._log_files.open_registry, self._directory, self._retention)
-        self._keys = WorkerKeys(lock.place, self._number, lock.bytes, open_registry, self._give_up)
+        place = self._directory / "@workers"
+        self._keys = WorkerKeys(place, self._number, lock.bytes, open_registry, self._give_up)
         self._resources.callback(self._keys.abort)
         self._owners = Owners(self._keys, lock.bytes, self._number, lock.token)
         await self._keys.open()

@@ -32,7 +32,7 @@ async def connect(directory: Path) -> socket.socket:
 @pytest.mark.parametrize("turns", range(8))
 async def test_a_connection_that_comes_as_the_worker_closes(tmp_path: Path, turns: int) -> None:
     """Accepted in time or not: it is told, or ends, and the worker does not wait for it."""
-    store = WorkerStore(tmp_path, 1)
+    store = WorkerStore(tmp_path, 1, tmp_path / "locks")
     await store.open()
     loop = asyncio.get_running_loop()
     with await connect(tmp_path) as peer:
@@ -53,7 +53,6 @@ async def test_a_connection_that_comes_as_the_worker_closes(tmp_path: Path, turn
 @pytest.mark.parametrize("turns", range(8))
 async def test_who_comes_as_the_registry_breaks_is_not_served(tmp_path: Path, turns: int) -> None:
     """Else it would ask the broken one for ever."""
-    (tmp_path / "@workers").mkdir()
     server = KeyServer(tmp_path / "@workers", create_autospec(Registry), 1, AsyncMock())
     await server.open()
     loop = asyncio.get_running_loop()
@@ -70,7 +69,7 @@ async def test_who_comes_as_the_registry_breaks_is_not_served(tmp_path: Path, tu
 
 async def test_a_worker_that_stands_still_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_server, "_FAREWELL", 0.05)
-    store = WorkerStore(tmp_path, 1)
+    store = WorkerStore(tmp_path, 1, tmp_path / "locks")
     await store.open()
     with await connect(tmp_path) as peer:
         await asyncio.get_running_loop().sock_sendall(peer, HELLO)
@@ -86,7 +85,7 @@ async def test_a_worker_that_does_not_give_a_log_up_is_not_waited_for(
     """One asks the worker that has the registry to have another one give a log up; then it closes."""
     monkeypatch.setattr(key_server, "_LAST_ANSWERS", 600)
     monkeypatch.setattr(key_server, "_FAREWELL", 0.05)
-    store = WorkerStore(tmp_path, 1)
+    store = WorkerStore(tmp_path, 1, tmp_path / "locks")
     await store.open()
     loop = asyncio.get_running_loop()
     with await connect(tmp_path) as silent, await connect(tmp_path) as asking:
@@ -105,7 +104,7 @@ async def test_two_that_want_logs_of_each_other_do_not_hold_the_end_up(
 ) -> None:
     """To give a log up, each has to ask the registry: the worker that closes does not answer that any more."""
     monkeypatch.setattr(key_server, "_LAST_ANSWERS", 600)
-    first, second, third = stores = [WorkerStore(tmp_path, number) for number in (1, 2, 3)]
+    first, second, third = stores = [WorkerStore(tmp_path, number, tmp_path / "locks") for number in (1, 2, 3)]
     for store in stores:
         await store.open()
     await second.acquire("a:0", WHOLE, epoch=0, floor=0)

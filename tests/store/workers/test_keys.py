@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,7 +37,7 @@ def directory(tmp_path: Path) -> Path:
 async def test_who_asks_and_who_has_the_registry_see_the_same(directory: Path) -> None:
     with WorkerProcess(directory, 2) as other:
         assert await other.do("serves")
-        store = WorkerStore(directory, 1)
+        store = WorkerStore(directory, 1, directory / "locks")
         await store.open()
         before = await store.version("a/")
         assert await other.do("save", "a/1", "x", None)
@@ -52,7 +53,7 @@ async def test_who_asks_and_who_has_the_registry_see_the_same(directory: Path) -
 
 async def test_a_large_registry_is_scanned(directory: Path) -> None:
     with WorkerProcess(directory, 2):
-        store = WorkerStore(directory, 1)
+        store = WorkerStore(directory, 1, directory / "locks")
         await store.open()
         values = {f"a/{number:03}": bytes([number]) * 100_000 for number in range(60)}
         await asyncio.gather(*(store.save(key, value, ABSENT) for key, value in values.items()))
@@ -65,7 +66,7 @@ async def test_a_large_registry_is_scanned(directory: Path) -> None:
 
 async def test_a_value_has_the_same_limit_whoever_saves_it(directory: Path) -> None:
     """Else one that the registry's own worker has saved could be read by no other."""
-    one, two = WorkerStore(directory, 1), WorkerStore(directory, 2)
+    one, two = WorkerStore(directory, 1, directory / "locks"), WorkerStore(directory, 2, directory / "locks")
     await one.open()
     await two.open()
     for store in (one, two):
@@ -82,7 +83,7 @@ async def test_a_value_has_the_same_limit_whoever_saves_it(directory: Path) -> N
 
 async def test_the_registry_goes_on_when_its_worker_is_killed(directory: Path) -> None:
     """No answered save is lost, none is carried out twice, and versions are new ones."""
-    store = WorkerStore(directory, 1)
+    store = WorkerStore(directory, 1, directory / "locks")
     with WorkerProcess(directory, 2) as other:
         await store.open()
         assert await other.do("serves")
@@ -126,7 +127,7 @@ async def give_registry(store: WorkerStore, other: WorkerProcess) -> None:
 
 async def test_saves_go_on_when_its_worker_closes(directory: Path) -> None:
     """In good order nobody's outcome is unknown: what was not done is done by the next worker."""
-    store = WorkerStore(directory, 1)
+    store = WorkerStore(directory, 1, directory / "locks")
     with WorkerProcess(directory, 2) as other:
         await store.open()
         assert await other.do("serves")
@@ -142,7 +143,7 @@ async def test_saves_go_on_when_its_worker_closes(directory: Path) -> None:
 
 
 async def test_questions_wait_for_a_worker_and_end_when_the_store_closes(directory: Path) -> None:
-    store = WorkerStore(directory, 1)
+    store = WorkerStore(directory, 1, directory / "locks")
     with WorkerProcess(directory, 2) as other:
         await store.open()
         assert await other.do("serves")
@@ -160,7 +161,7 @@ async def test_the_registry_goes_on_after_a_flush_that_failed(
 ) -> None:
     """Whoever has it next reads it from the disk, as after a crash: what was answered is there."""
     flushes = Flushes(monkeypatch)
-    store = WorkerStore(directory, 1)
+    store = WorkerStore(directory, 1, directory / "locks")
     await store.open()
     other = WorkerProcess(directory, 2)
     try:
@@ -196,7 +197,7 @@ async def load_unless_failed(store: WorkerStore, key: str) -> bytes | None:
 
 async def test_a_number_has_one_process(directory: Path) -> None:
     with WorkerProcess(directory, 1):
-        store = WorkerStore(directory, 1)
+        store = WorkerStore(directory, 1, directory / "locks")
         with pytest.raises(StoreError, match="worker 1 is running already"):
             await store.open()
     await store.open()
@@ -206,7 +207,7 @@ async def test_a_number_has_one_process(directory: Path) -> None:
 async def test_a_registry_that_cannot_be_opened_is_told(directory: Path) -> None:
     (directory / "@registry").mkdir()
     (directory / "@registry" / "start").write_text("nonsense")
-    store = WorkerStore(directory, 1)
+    store = WorkerStore(directory, 1, directory / "locks")
     with pytest.raises(StoreError, match="should hold one number"):
         await store.open()
 
@@ -215,7 +216,6 @@ async def test_a_registry_that_cannot_be_opened_is_tried_ever_more_rarely(
     directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It may be for hours, and other workers try as well. It is told once, and again when it happens again."""
-    (directory / "@workers").mkdir()
     loop = asyncio.get_running_loop()
     times: list[float] = []
     healed = asyncio.Event()
@@ -234,7 +234,7 @@ async def test_a_registry_that_cannot_be_opened_is_tried_ever_more_rarely(
     async def give_up(_: str) -> None:
         raise AssertionError
 
-    locks = ByteLocks(directory / "@workers" / "lock")
+    locks = ByteLocks(directory / "locks")
     keys = WorkerKeys(directory / "@workers", 1, locks, fail, give_up)
     while len(times) < 5:
         await asyncio.sleep(0.01)
@@ -252,7 +252,6 @@ async def test_an_error_of_ours_leaves_no_worker_without_keys(
     directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is told with its traceback, and the registry tried again as after any other error."""
-    (directory / "@workers").mkdir()
     attempts: list[None] = []
 
     @asynccontextmanager
@@ -267,7 +266,7 @@ async def test_an_error_of_ours_leaves_no_worker_without_keys(
     async def give_up(_: str) -> None:
         raise AssertionError
 
-    locks = ByteLocks(directory / "@workers" / "lock")
+    locks = ByteLocks(directory / "locks")
     keys = WorkerKeys(directory / "@workers", 1, locks, open_registry, give_up)
     async with asyncio.timeout(60):
         while len(attempts) < 2:
@@ -293,9 +292,23 @@ async def test_why_the_registry_cannot_be_asked_is_told(
         other.pause()
         if not listens:
             (directory / "@workers" / SOCKET).unlink()
-        store = WorkerStore(directory, 1)
+        store = WorkerStore(directory, 1, directory / "locks")
         with pytest.raises(StoreError, match=f"the registry cannot be asked: the worker that has it .*{why}"):
             await store.open()
+
+
+def test_a_socket_that_was_deleted_is_made_anew(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Workers that are connected notice nothing; one that starts reaches the registry."""
+    with WorkerProcess(directory, 1), WorkerProcess(directory, 2) as connected:
+        shutil.rmtree(directory / "@workers")
+        with WorkerProcess(directory, 3) as fresh:
+            assert connected.do_now("save", "key", "value", None)
+            assert fresh.do_now("load", "key") == "value"
+            assert not fresh.do_now("serves")
+    assert capfd.readouterr().err.splitlines() == [
+        f"{directory}/@workers/{SOCKET} was deleted and is made anew: delete nothing in the data directory while a "
+        "broker runs"
+    ]
 
 
 async def test_a_disk_that_stands_still_as_the_registry_is_read_is_told(
@@ -303,7 +316,6 @@ async def test_a_disk_that_stands_still_as_the_registry_is_read_is_told(
 ) -> None:
     """Nobody looks for another worker then: this one has the registry."""
     monkeypatch.setattr(keys_module, "PATIENCE", 0.2)
-    (directory / "@workers").mkdir()
 
     @asynccontextmanager
     async def open_registry() -> AsyncIterator[Registry]:
@@ -313,7 +325,7 @@ async def test_a_disk_that_stands_still_as_the_registry_is_read_is_told(
     async def give_up(_: str) -> None:
         raise AssertionError
 
-    locks = ByteLocks(directory / "@workers" / "lock")
+    locks = ByteLocks(directory / "locks")
     keys = WorkerKeys(directory / "@workers", 1, locks, open_registry, give_up)
     with pytest.raises(StoreError, match="the registry cannot be asked: this worker has not read it from the disk yet"):
         await keys.open()
@@ -327,6 +339,6 @@ async def test_a_file_system_without_sockets_is_told(directory: Path, monkeypatc
 
     monkeypatch.setattr(socket.socket, "bind", refuse)
     why = "cannot be made: Operation not supported; a file system without such sockets is for --workers 1"
-    store = WorkerStore(directory, 1)
+    store = WorkerStore(directory, 1, directory / "locks")
     with pytest.raises(StoreError, match=f"@workers/registry, the Unix socket by which workers talk, {why}"):
         await store.open()

@@ -26,7 +26,7 @@ LOG = "orders:0"
 @asynccontextmanager
 async def opened(directory: Path, number: int) -> AsyncIterator[Scene]:
     """The store of a worker in this process."""
-    store = WorkerStore(directory, number)
+    store = WorkerStore(directory, number, directory / "locks")
     await store.open()
     try:
         yield Scene(store, WHOLE, 0)

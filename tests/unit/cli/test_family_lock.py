@@ -1,6 +1,7 @@
 """The lock that workers and their parent have together: who waits for whom, and what a refused start leaves."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from korvet_fast.cli.family_lock import family_lock
 from korvet_fast.store.embedded.lock import Lock
+from korvet_fast.store.workers.locks import ByteLocks
 
 
 def lock_by_a_process_that_is_gone(directory: Path) -> Lock:
@@ -38,6 +40,19 @@ def test_workers_that_outlive_their_parent_are_told_of(tmp_path: Path, monkeypat
     assert "which is gone or in another container; its workers end within 30 s" in refused.value.message
     assert f"`fuser -v {tmp_path}/.lock` names them" in refused.value.message
     lock.release()
+
+
+def test_nobody_can_delete_the_locks_of_workers(tmp_path: Path) -> None:
+    """A worker that starts has the same file as those that run, whatever happens to the directory."""
+    with family_lock(tmp_path) as path:
+        first = ByteLocks(path)
+        assert first.take(1)
+        shutil.rmtree(tmp_path)
+        second = ByteLocks(path)
+        assert not second.take(1)
+        first.close()
+        assert second.take(1)
+        second.close()
 
 
 def test_a_refused_start_changes_nothing(tmp_path: Path) -> None:

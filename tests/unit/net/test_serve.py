@@ -113,14 +113,13 @@ def test_a_broker_is_starting_until_it_listens(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("unfrozen")
 def test_a_worker_that_waits_for_the_registry_ends_when_it_is_told_to(tmp_path: Path) -> None:
     """Another worker has the registry, and stands still: the wait would end with an error, after 20 s."""
-    (tmp_path / "@workers").mkdir()
-    locks = ByteLocks(tmp_path / "@workers" / "lock")
+    locks = ByteLocks(tmp_path / "locks")
     assert locks.take(REGISTRY)
     listeners = [Listener(Endpoint("kafka", "127.0.0.1", 0))]
 
     async def main() -> None:
         stop = asyncio.Event()
-        broker = Broker(WorkerStore(tmp_path, 1), read_settings([]))
+        broker = Broker(WorkerStore(tmp_path, 1, tmp_path / "locks"), read_settings([]))
         serving = asyncio.create_task(serve.serve(broker, listeners, lambda _: None, stop=stop))
         while locks.take(1):  # until it has begun to open
             locks.release(1)
