@@ -132,7 +132,7 @@ def test_whoever_deletes_the_locks_of_workers_lets_nobody_else_in(tmp_path: Path
 
 
 def delete_locks(data: Path) -> None:
-    shutil.rmtree(data / "@workers")
+    shutil.rmtree(data / "@workers", ignore_errors=True)  # it may be made anew meanwhile
     (data / ".lock").unlink(missing_ok=True)  # it is made by the next start
 
 
