@@ -243,9 +243,8 @@ async def _serve(
     broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     try:
         ready(bound.endpoints)
-        if server_limits != wanted:
-            text = "this process may open too few files for max.connections=%d: it takes %d; raise `ulimit -Hn`"
-            log.warning(text, wanted.connections, server_limits.connections)
+        if server_limits.too_few_files:
+            log.warning("%s", server_limits.too_few_files)
         await stop.wait()
         log.info("stopping: finishing the requests under way")
         await broker.leave()
