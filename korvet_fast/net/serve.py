@@ -57,13 +57,12 @@ async def serve(
 
     `stop`: in place of the signals.
 
-    The process is the broker's own: its signals, its limit of open files, its garbage collection and the loop's threads
-    are changed. Raises as `serve_until`.
+    The process is the broker's own: its signals, its garbage collection and the loop's threads are changed. Raises as
+    `serve_until`.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
     stop = stop or _catch_signals(loop)
-    _raise_file_limit()
     memory = Memory()
 
     def begin(endpoints: list[Endpoint]) -> None:
@@ -267,13 +266,6 @@ def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked)
     return stop
-
-
-def _raise_file_limit() -> None:
-    """Take as many descriptors as this process may have, for connections and segment files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _file_limit() -> int:
