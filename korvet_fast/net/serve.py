@@ -260,7 +260,8 @@ def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
 
     def asked() -> None:
         if stop.is_set():
-            os._exit(1)  # asked twice: wait for nothing
+            log.warning("told a second time to stop: this process ends at once, requests under way are cut off")
+            os._exit(1)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
