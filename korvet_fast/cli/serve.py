@@ -4,6 +4,7 @@ import errno
 import logging
 import sys
 from pathlib import Path
+from typing import Final
 
 import click
 import uvloop
@@ -14,6 +15,7 @@ from korvet_fast.cli.exposure import find_exposures
 from korvet_fast.cli.family_lock import family_lock
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
+from korvet_fast.cli.open_files import raise_file_limit
 from korvet_fast.cli.registration import make_registration
 from korvet_fast.cli.replication import make_replication
 from korvet_fast.cli.store import make_store
@@ -26,6 +28,11 @@ from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import serve
 
 log = logging.getLogger("korvet_fast")
+
+_LIMITS: Final = {
+    errno.EMFILE: "open files (`ulimit -n`, LimitNOFILE=)",
+    errno.ENFILE: "files that this machine may open (`sysctl fs.file-max`)",
+}
 
 
 @click.command()
@@ -51,6 +58,7 @@ def command(options: BrokerOptions, workers: int | None, worker_ports: range | N
     """
     start_log(options.settings.text("log.level"))
     plans = make_worker_options(options, workers, worker_ports)
+    raise_file_limit(len(options.listeners), len(plans))
     if len(plans) == 1:
         _serve(options)
         return
@@ -90,13 +98,15 @@ def _serve(options: BrokerOptions, worker: tuple[int, Path] | None = None, compa
     except (SettingError, TooFewThreads) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
+        if error.errno in _LIMITS:
+            raise click.ClickException(f"{error.strerror}: raise the limit of {_LIMITS[error.errno]}") from None
         # `serve` names the address; any other OSError would be a bug of ours, and keeps its traceback.
-        if error.filename is None:
+        schemes = {str(listener.address): listener.scheme for listener in options.listeners}
+        if error.filename not in schemes:
             raise
         taken = "Is a broker running there already? " if error.errno == errno.EADDRINUSE else ""
         what = "port" if taken else "address"
-        schemes = (listener.scheme for listener in options.listeners if str(listener.address) == error.filename)
-        choice = f"Another {what} is chosen with --listen {next(schemes)}://HOST:PORT."
+        choice = f"Another {what} is chosen with --listen {schemes[error.filename]}://HOST:PORT."
         if taken and worker is not None and worker[0] > 1:
             choice = f"It is worker {worker[0]}'s: other ports are chosen with --worker-ports FIRST-LAST."
         raise click.ClickException(f"cannot listen on {error.filename}: {error.strerror}. {taken}{choice}") from None

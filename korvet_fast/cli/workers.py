@@ -184,6 +184,7 @@ class Parent:
                         self._end(signal.SIGTERM)
             except KeyboardInterrupt:  # asked twice
                 self._end(signal.SIGKILL)
+                log.warning("told a second time to stop: the workers are killed, requests under way are cut off")
                 return 1
             except BaseException:  # a bug of ours; the interpreter waits for the workers before it ends
                 self._end(signal.SIGTERM)

@@ -26,6 +26,7 @@ class ServerLimits(NamedTuple):
     per_ip: int = 10_000  # max.connections.per.ip
     rate: int = 1_000  # connections a second: max.connection.creation.rate (KIP-612)
     pool: int = 128 * 1024 * 1024  # bytes: queued.max.request.bytes
+    too_few_files: str = ""  # why `connections` is below max.connections, and what to do
 
 
 # Of the listeners of operators. One request at a time on a connection: a scrape takes memory, and turns of the loop.
@@ -49,5 +50,18 @@ def leave_room(server_limits: ServerLimits, descriptors: int) -> ServerLimits:
 
     An append without a descriptor is refused, and a flush without one fails its log until the next start.
     """
+    wanted = server_limits.connections
+    needed = count_needed_files(wanted)
+    if descriptors >= needed:
+        return server_limits
     room = max(1, descriptors - descriptors // 4 - FILES_BESIDE)
-    return server_limits._replace(connections=min(server_limits.connections, room))
+    why = (
+        f"this process may open too few files for max.connections={wanted}: {descriptors} leave room for {room}; "
+        f"raise the limit of open files (`ulimit -n`, LimitNOFILE=) to {needed}"
+    )
+    return server_limits._replace(connections=room, too_few_files=why)
+
+
+def count_needed_files(connections: int) -> int:
+    """The fewest descriptors with which `leave_room` leaves this number of connections as it is."""
+    return (connections + FILES_BESIDE - 1) * 4 // 3 + 1

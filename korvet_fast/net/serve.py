@@ -57,13 +57,12 @@ async def serve(
 
     `stop`: in place of the signals.
 
-    The process is the broker's own: its signals, its limit of open files, its garbage collection and the loop's threads
-    are changed. Raises as `serve_until`.
+    The process is the broker's own: its signals, its garbage collection and the loop's threads are changed. Raises as
+    `serve_until`.
     """
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_report)
     stop = stop or _catch_signals(loop)
-    _raise_file_limit()
     memory = Memory()
 
     def begin(endpoints: list[Endpoint]) -> None:
@@ -243,9 +242,8 @@ async def _serve(
     broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     try:
         ready(bound.endpoints)
-        if server_limits != wanted:
-            text = "this process may open too few files for max.connections=%d: it takes %d; raise `ulimit -Hn`"
-            log.warning(text, wanted.connections, server_limits.connections)
+        if server_limits.too_few_files:
+            log.warning("%s", server_limits.too_few_files)
         await stop.wait()
         log.info("stopping: finishing the requests under way")
         await broker.leave()
@@ -262,19 +260,13 @@ def _catch_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
 
     def asked() -> None:
         if stop.is_set():
-            os._exit(1)  # asked twice: wait for nothing
+            log.warning("told a second time to stop: this process ends at once, requests under way are cut off")
+            os._exit(1)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked)
     return stop
-
-
-def _raise_file_limit() -> None:
-    """Take as many descriptors as this process may have, for connections and segment files."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _file_limit() -> int:

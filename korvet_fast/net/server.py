@@ -57,7 +57,9 @@ class Server:
             self._forget,
         )
         self.connections: dict[Connection, str] = {}  # with the address that each is counted for
-        self._quota: ConnectionQuota[Connection] = ConnectionQuota(server_limits.connections, server_limits.per_ip)
+        self._quota: ConnectionQuota[Connection] = ConnectionQuota(
+            server_limits.connections, server_limits.per_ip, server_limits.too_few_files
+        )
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
         self._rate = ConnectionRate(server_limits.rate)
         self._aside: deque[Newcomer] = deque()  # of addresses that have had their share of the rate
@@ -128,10 +130,12 @@ class Server:
     def _set_aside(self, newcomer: Newcomer) -> None:
         """Have it wait where it keeps no other waiting, or refuse it if too many do."""
         places = self._most - len(self.connections)  # each has a descriptor
-        if len(self._aside) >= min(ASIDE * self._rate.limit, places):
+        too_many = len(self._aside) >= ASIDE * self._rate.limit
+        if too_many or len(self._aside) >= places:
             newcomer.sock.close()
             reached = f"max.connection.creation.rate={self._rate.limit} is reached"
-            self._log.warn("rate", f"refused a connection of {newcomer.ip}: {reached}, and too many wait")
+            why = "too many wait" if too_many else self._quota.full
+            self._log.warn("rate", f"refused a connection of {newcomer.ip}: {reached}, and {why}")
             return
         self._aside.append(newcomer)
         if self._letting_in is None or self._letting_in.done():

@@ -100,13 +100,14 @@ class OffsetConflict(Exception):
     """Another program was here: nothing of the append was stored. `end` is where the log ends, -1 if that is unknown.
 
     `fenced`: it has acquired the log, and this program has it no more. Otherwise it only added something: ask for the
-    `bounds` and go on there.
+    `bounds` and go on there. `given_up`: fenced because this program gave the log up to another one, which asked.
     """
 
-    def __init__(self, end: int, fenced: bool = False) -> None:
-        super().__init__(end, fenced)
+    def __init__(self, end: int, fenced: bool = False, given_up: bool = False) -> None:
+        super().__init__(end, fenced, given_up)
         self.end = end
         self.fenced = fenced
+        self.given_up = given_up
 
 
 class NotLeader(StoreError):

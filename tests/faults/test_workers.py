@@ -210,6 +210,7 @@ def test_a_rolling_restart(tmp_path: Path) -> None:
                 workers.wait_for_leaders("load", 1, 2, 3)
             load.wait_for(50)
         assert count(workers, "has ended (exit code 0)") == KILLS
+        assert count(workers, "its state is gone") == 0, "each log was handed over in good order"
         assert workers.stop() == 0
 
 

@@ -79,7 +79,7 @@ class Scene:
                 segment_limits=segment_limits,
             )
         except OffsetConflict as conflict:
-            raise OffsetConflict(self.relate(conflict.end), conflict.fenced) from conflict
+            raise OffsetConflict(self.relate(conflict.end), conflict.fenced, conflict.given_up) from conflict
         if batches:
             self._ends.pop(log, None)
         return appending

@@ -11,9 +11,9 @@ from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import KAFKA, Address, Endpoint
+from korvet_fast.net.limits import count_needed_files
 
 PATIENCE = 3.0  # seconds for each answer
-FILES_BESIDE = 1024  # descriptors for segment files
 
 
 async def examine_address(listener: Endpoint, told: Endpoint | None, cluster_id: str | None = "") -> list[Finding]:
@@ -111,10 +111,11 @@ async def _examine_advertised(answer: dict[str, Any]) -> list[Finding]:
 def examine_descriptors(connections: int) -> Finding:
     """Whether the process may open as many sockets as `max.connections` says, and files beside them."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < connections + FILES_BESIDE:
+    needed = count_needed_files(connections)
+    if hard != resource.RLIM_INFINITY and hard < needed:
         return warn(
             "files",
-            f"this user may open {hard} files, fewer than max.connections={connections} and the segment files need; "
-            "raise `ulimit -Hn` or lower max.connections.",
+            f"this user may open {hard} files, and max.connections={connections} needs {needed}, with the segment "
+            "files; raise the limit of open files (`ulimit -n`, LimitNOFILE=) or lower max.connections.",
         )
     return good("files", f"enough file descriptors for max.connections={connections}")

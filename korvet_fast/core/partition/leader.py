@@ -234,8 +234,11 @@ class PartitionLeader:
         if not self._leadership.leads:
             return error  # the append was under way when this broker stopped leading
         if isinstance(failure, OffsetConflict) and failure.fenced:
-            text = f"{self._log.name}: another broker has taken it over, or its state is gone from the store"
-            self._given.log.warn("taken over", text)
+            if failure.given_up:
+                self._given.log.tell("given up", f"{self._log.name}: given up to another broker, which asked for it")
+            else:
+                text = f"{self._log.name}: another broker has taken it over, or its state is gone from the store"
+                self._given.log.warn("taken over", text)
             self._end_leadership(Event.FENCED, f"another broker has taken {self._log.name} over")
             self._given.on_fenced()
             return error

@@ -76,7 +76,7 @@ class EmbeddedStore:
         resources = self._resources
         resources.callback(self._lock.release)
         try:
-            self._files = Files(default_limit())  # of now: `net.serve` raises the limit before it opens the store
+            self._files = Files(default_limit())  # of now: `serve` raises the limit before
             resources.callback(self._files.clear)
             self._writers = resources.enter_context(PrestartedExecutor(_WRITERS, "write"))
             self._readers = resources.enter_context(PrestartedExecutor(_READERS, "read"))

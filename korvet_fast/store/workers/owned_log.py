@@ -37,7 +37,7 @@ class OwnedLog(Log):
         """See `Log.write`. Raises `NotLeader` or `OffsetConflict` where this worker does not own the log."""
         if not self.owned:
             if self.fenced:
-                raise OffsetConflict(-1, fenced=True)
+                raise OffsetConflict(-1, fenced=True, given_up=True)
             raise NotLeader(f"{self.name} has to be acquired before anything is appended")
         end = super().write(batches, at, segment_limits)
         size = self.segments[-1].size

@@ -61,6 +61,7 @@ async def test_a_log_goes_from_one_to_the_other_and_back(tmp_path: Path, other: 
                 with pytest.raises(OffsetConflict) as refused:
                     scene.append(LOG, end, 1)
                 assert refused.value.fenced
+                assert refused.value.given_up
             assert (await scene.read(LOG, 0, 100)).data == []
             assert await other.do("append", LOG, end, 1, True)
             granted = await scene.acquire(LOG)

@@ -194,6 +194,16 @@ def test_workers_of_which_one_cannot_start_end(caplog: pytest.LogCaptureFixture)
     assert caplog.text == ""
 
 
+def test_a_second_signal_kills_the_workers_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    def serve(_: Worker, __: Companion) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getppid(), signal.SIGTERM))
+        os.kill(os.getppid(), signal.SIGTERM)
+        time.sleep(240)
+
+    assert make_parent(1, serve).run() == 1
+    assert caplog.messages == ["told a second time to stop: the workers are killed, requests under way are cut off"]
+
+
 def test_an_error_of_the_parent_ends_all_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the interpreter, which is about to end, would wait for them for ever."""
 

@@ -14,7 +14,7 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.readiness import find_obstacle
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.net import serve
-from korvet_fast.net.limits import ServerLimits, leave_room, read_limits
+from korvet_fast.net.limits import ServerLimits, count_needed_files, leave_room, read_limits
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import _report
 from korvet_fast.store.embedded.store import EmbeddedStore
@@ -46,8 +46,17 @@ def test_limits_come_from_the_settings() -> None:
 
 def test_connections_leave_descriptors_to_the_store() -> None:
     assert leave_room(ServerLimits(), 1 << 20) == ServerLimits()
-    assert leave_room(ServerLimits(), 1024).connections < 1024
+    assert leave_room(ServerLimits(), 13_397) == ServerLimits()
+    assert leave_room(ServerLimits(), 13_396).connections == 9_999
     assert leave_room(ServerLimits(), 10).connections == 1
+
+
+@pytest.mark.parametrize("connections", [1, 2, 3, 4, 5, 1000, 10_000])
+def test_what_a_person_is_told_to_raise_the_limit_to_is_enough(connections: int) -> None:
+    wanted = ServerLimits(connections)
+    needed = count_needed_files(connections)
+    assert leave_room(wanted, needed) == wanted
+    assert leave_room(wanted, needed - 1).too_few_files.endswith(f"(`ulimit -n`, LimitNOFILE=) to {needed}")
 
 
 @pytest.mark.usefixtures("unfrozen")

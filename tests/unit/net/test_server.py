@@ -37,6 +37,25 @@ def test_one_connection_too_many_is_refused(server_limits: ServerLimits, caplog:
     assert "=2 is reached" in caplog.text
 
 
+def test_a_connection_refused_for_too_few_files_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
+    """Where all are open, and where those that wait for the rate will have the last ones."""
+    server_limits = ServerLimits(connections=2, too_few_files="the files are too few")
+
+    async def connect_all(rate: int) -> None:
+        async with scene(server_limits._replace(rate=rate)) as here:
+            peers = [await here.connect() for _ in range(5)]
+            for peer in peers[:2]:
+                assert await peer.ask(b"echo me") == b"echo me"
+            for peer in peers[2:]:
+                assert await peer.ended() == b""
+
+    run(lambda: connect_all(1000))
+    assert "127.0.0.1: the files are too few" in caplog.text
+    run(lambda: connect_all(1))
+    assert "127.0.0.1: max.connection.creation.rate=1 is reached, and the files are too few" in caplog.text
+    assert "max.connections" not in caplog.text
+
+
 def test_a_burst_above_the_rate_is_served_in_the_end() -> None:
     """Of one address, most of which waits aside, and of many."""
 

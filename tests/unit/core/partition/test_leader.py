@@ -9,6 +9,7 @@ import pytest
 from batches import make_batch
 from core_world import SharedWorld, put, read_all, run_shared, send
 from korvet_fast.errors import KorvetError, StoreError
+from korvet_fast.store.types import OffsetConflict
 from leader_scene import DENSE, deliver, hold, outcome, over
 from shared_store import Server
 
@@ -70,6 +71,21 @@ def test_who_was_taken_over_stores_nothing_more_and_says_so(
 
     asyncio.run(run())
     assert "another broker has taken it over" in caplog.text
+    assert [record.levelname for record in caplog.records if "taken it over" in record.message] == ["WARNING"]
+
+
+def test_a_log_that_was_given_up_to_who_asked_for_it_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(world: SharedWorld) -> None:
+        name = world.partition.name
+        error = world.partition.leader.fail(OffsetConflict(-1, fenced=True, given_up=True))
+        assert error.error == "NOT_LEADER_OR_FOLLOWER"
+        assert not world.partition.leadership.leads
+        said = [record for record in caplog.records if record.message.startswith(name)]
+        assert [record.message for record in said] == [f"{name}: given up to another broker, which asked for it"]
+        assert said[0].levelname == "INFO"
+
+    with caplog.at_level("INFO"):
+        over(body)
 
 
 @pytest.mark.parametrize("configs", [DENSE, {}])
