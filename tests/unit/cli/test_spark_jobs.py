@@ -236,10 +236,10 @@ def test_a_stream_is_watched_until_it_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], interrupted: bool
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    stream = Followed(interrupted)
+    stream, before = Followed(interrupted), signal.getsignal(signal.SIGTERM)
     watch(stream, stream)  # type: ignore[arg-type]
     assert (stream.looks, stream.stopped, stream.whole) == (2, interrupted, interrupted)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == before
     assert "70,000 rows written" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().err)
 
 
