@@ -16,12 +16,21 @@ def raise_file_limit(listeners: int, workers: int) -> None:
 
     Raises `click.ClickException` if a broker with so many listeners, and each of so many workers, could not start.
     """
+    lack = find_lack_of_files(listeners, workers)
+    if lack is not None:
+        raise click.ClickException(lack)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = _ALONE + _LISTENER * listeners + _WORKER * (workers - 1)
-    if hard != resource.RLIM_INFINITY and hard < needed:
-        raise click.ClickException(
-            f"this process may open {hard} files, and this broker needs at least {needed}: raise the limit of open "
-            "files (`ulimit -n`, LimitNOFILE=)"
-        )
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def find_lack_of_files(listeners: int, workers: int) -> str | None:
+    """Why a broker with so many listeners, and each of so many workers, could not start; None: it could."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = _ALONE + _LISTENER * listeners + _WORKER * (workers - 1)
+    if hard == resource.RLIM_INFINITY or hard >= needed:
+        return None
+    return (
+        f"this process may open {hard} files, and this broker needs at least {needed}: raise the limit of open files "
+        "(`ulimit -n`, LimitNOFILE=)"
+    )

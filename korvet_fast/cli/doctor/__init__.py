@@ -8,12 +8,13 @@ import click
 import uvloop
 
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
-from korvet_fast.cli.doctor.finding import Finding, Verdict, warn
+from korvet_fast.cli.doctor.finding import Finding, Verdict, bad, warn
 from korvet_fast.cli.doctor.network import examine_address, examine_descriptors
 from korvet_fast.cli.doctor.peers import examine_peers
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
 from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
+from korvet_fast.cli.open_files import find_lack_of_files
 from korvet_fast.cli.worker_options import make_worker_options, worker_options
 from korvet_fast.printable import printable
 from korvet_fast.store.embedded.registry import read_keys
@@ -53,7 +54,8 @@ def command(options: BrokerOptions, workers: int | None, worker_ports: range | N
 
         findings.append(asyncio.run(examine_zookeeper(options.zookeeper, options.settings)))
     findings += [warn(*exposure) for exposure in exposures]
-    findings.append(examine_descriptors(options.settings.number("max.connections")))
+    lack = find_lack_of_files(len(options.listeners), len(plans))
+    findings.append(bad("files", lack) if lack else examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:
         mark = click.style(f"{finding.verdict.value:5}", fg=COLOURS[finding.verdict])
         click.echo(f"{mark} {finding.subject:12} {printable(finding.sentence)}")

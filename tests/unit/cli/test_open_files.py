@@ -51,6 +51,14 @@ def test_a_broker_that_may_open_too_few_files_says_how_many_it_needs(
     assert not (tmp_path / "data").exists()
 
 
+def test_doctor_says_so_before(tmp_path: Path) -> None:
+    doctor = ("-m", "korvet_fast", "doctor", "--store", f"file:{tmp_path}", "--listen", "kafka://127.0.0.1:0")
+    command = ["prlimit", "--nofile=63:63", sys.executable, *doctor]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert "bad   files        this process may open 63 files, and this broker needs at least 64: raise" in done.stdout
+    assert done.returncode == 1
+
+
 def test_the_fewest_files_are_enough(tmp_path: Path) -> None:
     """And a limit that this user may raise is raised before anything is opened."""
     for limit in ("64:64", "8:64"):
