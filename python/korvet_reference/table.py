@@ -141,7 +141,8 @@ def _default_fits(row: Row) -> bool:
     if default is ...:
         return True
     if default is None:
-        return row.nullable < NEVER
+        # An absent tagged field is read as null, which must be legal to write back.
+        return row.nullable <= (NEVER - 1 if row.tag == UNTAGGED else row.since)
     if row.array:
         return False
     if isinstance(default, bool):

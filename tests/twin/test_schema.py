@@ -182,6 +182,7 @@ def test_a_wrong_value_is_named_by_its_path(impl: ModuleType) -> None:
         Field("a", "int8", nullable=0),
         Field("a", "int8", default=128),
         Field("a", "string", default=None),
+        Field("a", "string", nullable=1, default=None, tag=0),
         Field("a", "{}"),
         Field("a", "int8", fields=(ROWS["text"],)),
         Field("a", "[]", fields=(Field("b", "int8", 2),)),

@@ -173,7 +173,8 @@ fn check_field(field: &Field, depth: usize) -> Result<()> {
 fn default_fits(field: &Field, array: bool, kind: Kind) -> bool {
     match &field.default {
         Initial::Zero => true,
-        Initial::Null => field.nullable < NEVER,
+        // An absent tagged field is read as null, which must be legal to write back.
+        Initial::Null => field.nullable <= if field.tag.is_some() { field.since } else { NEVER - 1 },
         _ if array => false,
         Initial::Bool(_) => kind == Kind::Bool,
         Initial::Int(value) => kind.range().is_some_and(|(low, high)| (low..=high).contains(value)),

@@ -322,6 +322,7 @@ fn tables_that_contradict_themselves_are_refused() {
             vec![Field { default: Initial::Null, ..field("a", "string") }],
             "Bad.a: the default does not fit the kind",
         ),
+        (vec![Field { tag: Some(1), ..nullable("a", "string") }], "Bad.a: the default does not fit the kind"),
         (
             vec![Field { default: Initial::Int(128), ..field("a", "int8") }],
             "Bad.a: the default does not fit the kind",
