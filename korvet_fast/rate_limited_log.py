@@ -30,7 +30,7 @@ class RateLimitedLog:
         self._left_out: dict[str, int] = {}
 
     def tell(self, kind: str, text: str) -> None:
-        """A client changed data."""
+        """Something ordinary: a client changed data, or a partition was given up."""
         self._say(logging.INFO, kind, text, None, SEVERAL)
 
     def warn(self, kind: str, text: str) -> None:

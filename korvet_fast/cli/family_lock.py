@@ -6,19 +6,26 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
 from korvet_fast.core.groups.text_files import GROUPS
 from korvet_fast.errors import StoreError
-from korvet_fast.store.embedded.lock import HolderGone, Lock
+from korvet_fast.store.embedded.lock import HolderUnknown, Lock
 from korvet_fast.store.embedded.recovery import discard_checkpoint
 from korvet_fast.store.embedded.unreadable import explain
 from korvet_fast.store.redis.connection.url import RedisUrl
 
 _FAREWELL: Final = 10.0  # seconds that the workers of an earlier parent, which was killed, have to end
 _LOOK: Final = 0.1  # seconds between two looks at whether they have
+
+
+class WorkerIdentity(NamedTuple):
+    """One worker of a family. `number`: from 1 on. `locks`: what `family_lock` yields."""
+
+    number: int
+    locks: Path
 
 
 @contextmanager
@@ -39,17 +46,17 @@ def family_lock(place: Path | RedisUrl) -> Iterator[Path]:
                 "several cannot: serve them with --workers 1, or remove the file with the offsets in it"
             )
         discard_checkpoint(place)
+        locks = os.memfd_create("workers")
     except StoreError as error:
         raise click.ClickException(error.detail) from None
     except OSError as error:
         raise click.ClickException(explain(error, place)) from None
     except ValueError as error:
         raise click.ClickException(f"{groups} cannot be read: {error}") from None
-    shared = os.memfd_create("workers")
     try:
-        yield Path(f"/proc/self/fd/{shared}")
+        yield Path(f"/proc/self/fd/{locks}")
     finally:
-        os.close(shared)
+        os.close(locks)
         lock.release()
 
 
@@ -58,7 +65,7 @@ def _claim(lock: Lock) -> None:
     for _ in range(int(_FAREWELL / _LOOK)):
         try:
             lock.claim()
-        except HolderGone:
+        except HolderUnknown:
             time.sleep(_LOOK)
         else:
             return

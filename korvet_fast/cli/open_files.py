@@ -16,7 +16,7 @@ def raise_file_limit(listeners: int, workers: int) -> None:
 
     Raises `click.ClickException` if a broker with so many listeners, and each of so many workers, could not start.
     """
-    lack = find_lack_of_files(listeners, workers)
+    lack = file_limit_error(listeners, workers)
     if lack is not None:
         raise click.ClickException(lack)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -24,7 +24,7 @@ def raise_file_limit(listeners: int, workers: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def find_lack_of_files(listeners: int, workers: int) -> str | None:
+def file_limit_error(listeners: int, workers: int) -> str | None:
     """Why a broker with so many listeners, and each of so many workers, could not start; None: it could."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = _ALONE + _LISTENER * listeners + _WORKER * (workers - 1)

@@ -3,8 +3,6 @@
 import errno
 import logging
 import sys
-from pathlib import Path
-from typing import Final
 
 import click
 import uvloop
@@ -12,7 +10,7 @@ import uvloop
 from korvet_fast._native import allocate_small_objects
 from korvet_fast.cli.broker_options import BrokerOptions, broker_options
 from korvet_fast.cli.exposure import find_exposures
-from korvet_fast.cli.family_lock import family_lock
+from korvet_fast.cli.family_lock import WorkerIdentity, family_lock
 from korvet_fast.cli.log import start_log
 from korvet_fast.cli.memory import keep_freed
 from korvet_fast.cli.open_files import raise_file_limit
@@ -26,13 +24,9 @@ from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError, StoreError, TooFewThreads
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import serve
+from korvet_fast.store.embedded.unreadable import ADVICE
 
 log = logging.getLogger("korvet_fast")
-
-_LIMITS: Final = {
-    errno.EMFILE: "open files (`ulimit -n`, LimitNOFILE=)",
-    errno.ENFILE: "files that this machine may open (`sysctl fs.file-max`)",
-}
 
 
 @click.command()
@@ -63,11 +57,14 @@ def command(options: BrokerOptions, workers: int | None, worker_ports: range | N
         _serve(options)
         return
     with family_lock(plans[0].place) as locks:
-        parent = Parent(plans, lambda worker, companion: _serve(worker.options, (worker.number, locks), companion))
+        parent = Parent(
+            plans,
+            lambda worker, companion: _serve(worker.options, WorkerIdentity(worker.number, locks), companion),
+        )
         sys.exit(parent.run())
 
 
-def _serve(options: BrokerOptions, worker: tuple[int, Path] | None = None, companion: Companion | None = None) -> None:
+def _serve(options: BrokerOptions, worker: WorkerIdentity | None = None, companion: Companion | None = None) -> None:
     """Be a broker until it is told to end; with `companion` one of several workers. Raises `click.ClickException`."""
     settings, exposures = options.settings, list(find_exposures(options))
     keep_freed()
@@ -98,8 +95,8 @@ def _serve(options: BrokerOptions, worker: tuple[int, Path] | None = None, compa
     except (SettingError, TooFewThreads) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        if error.errno in _LIMITS:
-            raise click.ClickException(f"{error.strerror}: raise the limit of {_LIMITS[error.errno]}") from None
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise click.ClickException(f"{error.strerror}: {ADVICE[error.errno]}") from None
         # `serve` names the address; any other OSError would be a bug of ours, and keeps its traceback.
         schemes = {str(listener.address): listener.scheme for listener in options.listeners}
         if error.filename not in schemes:
@@ -107,6 +104,6 @@ def _serve(options: BrokerOptions, worker: tuple[int, Path] | None = None, compa
         taken = "Is a broker running there already? " if error.errno == errno.EADDRINUSE else ""
         what = "port" if taken else "address"
         choice = f"Another {what} is chosen with --listen {schemes[error.filename]}://HOST:PORT."
-        if taken and worker is not None and worker[0] > 1:
-            choice = f"It is worker {worker[0]}'s: other ports are chosen with --worker-ports FIRST-LAST."
+        if taken and worker is not None and worker.number > 1:
+            choice = f"It is worker {worker.number}'s: other ports are chosen with --worker-ports FIRST-LAST."
         raise click.ClickException(f"cannot listen on {error.filename}: {error.strerror}. {taken}{choice}") from None

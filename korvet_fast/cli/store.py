@@ -10,6 +10,7 @@ import click
 import uvloop
 
 from korvet_fast.cli.broker_options import read_store, settings_options, store_option
+from korvet_fast.cli.family_lock import WorkerIdentity
 from korvet_fast.config import Settings
 from korvet_fast.core.broker import Broker
 from korvet_fast.core.replication.replication import Replication
@@ -36,12 +37,12 @@ def make_store(
     place: Path | RedisUrl,
     settings: Settings,
     replication: Replication | None = None,
-    worker: tuple[int, Path] | None = None,
+    worker: WorkerIdentity | None = None,
 ) -> tuple[Store, Callable[[], None]]:
     """Make the store, and a check for when it is open, which logs what it promises or raises `StoreError`.
 
-    `replication`: of the files, where brokers keep copies of each other's. `worker`: the number of this worker, and
-    the file of the workers' locks, where several have the files.
+    `replication`: of the files, where brokers keep copies of each other's. `worker`: this one, where several have
+    the files.
     """
     sync, copies = settings.text("durability") == "fsync", settings.number("min.insync.replicas")
     if isinstance(place, Path):

@@ -26,7 +26,7 @@ class ServerLimits(NamedTuple):
     per_ip: int = 10_000  # max.connections.per.ip
     rate: int = 1_000  # connections a second: max.connection.creation.rate (KIP-612)
     pool: int = 128 * 1024 * 1024  # bytes: queued.max.request.bytes
-    too_few_files: str = ""  # why `connections` is below max.connections, and what to do
+    why_fewer: str = ""  # why `connections` is below max.connections, and what to do
 
 
 # Of the listeners of operators. One request at a time on a connection: a scrape takes memory, and turns of the loop.
@@ -59,7 +59,7 @@ def leave_room(server_limits: ServerLimits, descriptors: int) -> ServerLimits:
         f"this process may open too few files for max.connections={wanted}: {descriptors} leave room for {room}; "
         f"raise the limit of open files (`ulimit -n`, LimitNOFILE=) to {needed}"
     )
-    return server_limits._replace(connections=room, too_few_files=why)
+    return server_limits._replace(connections=room, why_fewer=why)
 
 
 def count_needed_files(connections: int) -> int:

@@ -69,10 +69,10 @@ class ConnectionRate:
 class ConnectionQuota(Generic[C]):
     """Counts connections by address, and knows which of them have sent no request yet."""
 
-    def __init__(self, connections: int, per_address: int, full: str = "") -> None:
-        """`full`: why there are no more than `connections`, if that is not the setting."""
+    def __init__(self, connections: int, per_address: int, why_full: str = "") -> None:
+        """`why_full`: why there are no more than `connections`, if that is not the setting."""
         self._connections = connections
-        self.full = full or f"max.connections={connections} is reached"
+        self.why_full = why_full or f"max.connections={connections} is reached"
         self._per_address = per_address
         self._all = 0
         self._of: Counter[str] = Counter()
@@ -115,7 +115,7 @@ class ConnectionQuota(Generic[C]):
             return f"max.connections.per.ip={self._per_address} is reached", self._oldest(address)
         if self._all >= self._connections:
             most = next(iter(self._by_count[self._most])) if self._most else ""
-            return self.full, self._oldest(most)
+            return self.why_full, self._oldest(most)
         return None
 
     def find_largest(self, address: str) -> str | None:

@@ -242,8 +242,8 @@ async def _serve(
     broker.network_use = lambda: NetworkUse(len(server.connections), server.pool.used, server.pool.limit)
     try:
         ready(bound.endpoints)
-        if server_limits.too_few_files:
-            log.warning("%s", server_limits.too_few_files)
+        if server_limits.why_fewer:
+            log.warning("%s", server_limits.why_fewer)
         await stop.wait()
         log.info("stopping: finishing the requests under way")
         await broker.leave()

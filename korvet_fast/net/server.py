@@ -58,7 +58,7 @@ class Server:
         )
         self.connections: dict[Connection, str] = {}  # with the address that each is counted for
         self._quota: ConnectionQuota[Connection] = ConnectionQuota(
-            server_limits.connections, server_limits.per_ip, server_limits.too_few_files
+            server_limits.connections, server_limits.per_ip, server_limits.why_fewer
         )
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}
         self._rate = ConnectionRate(server_limits.rate)
@@ -134,7 +134,7 @@ class Server:
         if too_many or len(self._aside) >= places:
             newcomer.sock.close()
             reached = f"max.connection.creation.rate={self._rate.limit} is reached"
-            why = "too many wait" if too_many else self._quota.full
+            why = "too many wait" if too_many else self._quota.why_full
             self._log.warn("rate", f"refused a connection of {newcomer.ip}: {reached}, and {why}")
             return
         self._aside.append(newcomer)

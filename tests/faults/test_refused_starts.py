@@ -49,7 +49,7 @@ def test_the_directory_of_a_broker_whose_lock_file_was_deleted(tmp_path: Path) -
         for arguments in ((), ("--workers", "2", "--worker-ports", str(free_port()))):
             said = refuse(BrokerProcess(tmp_path / "data", arguments=arguments))
             assert (
-                f"is in use by a process that .lock does not name: stop it, `fuser -v {tmp_path}/data` names it" in said
+                f"is in use by a process that .lock does not name; stop it: `fuser -v {tmp_path}/data` names it" in said
             )
 
 

@@ -14,7 +14,7 @@ from korvet_fast.cli.doctor.peers import examine_peers
 from korvet_fast.cli.doctor.store import examine_store, judge_copies
 from korvet_fast.cli.doctor.topics import KEYS, judge_topics
 from korvet_fast.cli.exposure import find_exposures
-from korvet_fast.cli.open_files import find_lack_of_files
+from korvet_fast.cli.open_files import file_limit_error
 from korvet_fast.cli.worker_options import make_worker_options, worker_options
 from korvet_fast.printable import printable
 from korvet_fast.store.embedded.registry import read_keys
@@ -54,7 +54,7 @@ def command(options: BrokerOptions, workers: int | None, worker_ports: range | N
 
         findings.append(asyncio.run(examine_zookeeper(options.zookeeper, options.settings)))
     findings += [warn(*exposure) for exposure in exposures]
-    lack = find_lack_of_files(len(options.listeners), len(plans))
+    lack = file_limit_error(len(options.listeners), len(plans))
     findings.append(bad("files", lack) if lack else examine_descriptors(options.settings.number("max.connections")))
     for finding in findings:
         mark = click.style(f"{finding.verdict.value:5}", fg=COLOURS[finding.verdict])

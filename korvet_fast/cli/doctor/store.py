@@ -18,7 +18,7 @@ from korvet_fast.core.groups.text_files import GROUPS, OFFSETS
 from korvet_fast.errors import StoreError
 from korvet_fast.store.embedded.copies import find_missing_copies
 from korvet_fast.store.embedded.lock import Lock
-from korvet_fast.store.embedded.registry import read_key
+from korvet_fast.store.embedded.registry import NAME, read_key
 from korvet_fast.store.embedded.unreadable import explain, find_unreadable
 
 FLUSHES = 20
@@ -96,10 +96,9 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         yield good("directory", f"{directory} does not exist yet; the broker will make it")
     elif not _may_enter(existing):
         yield bad("directory", explain(PermissionError(errno.EACCES, os.strerror(errno.EACCES)), existing))
-    elif os.path.exists(directory / ".lock"):  # noqa: PTH110 (see above)
-        lock = Lock(directory)
+    else:
         try:
-            lock.take()
+            Lock(directory).check()
         except StoreError as error:
             used = error.detail.partition(";")[0]
             yield good("directory", f"a broker is running: {used}; another one starts there when that has stopped")
@@ -108,10 +107,9 @@ def _use(directory: Path, existing: Path) -> Iterator[Finding]:
         except OSError as error:
             yield bad("directory", f"cannot lock {directory}: {error.strerror}. {_advise(error)}")
         else:
-            lock.release()
-            yield good("directory", f"{directory} holds a store, and no broker uses it now")
-    else:
-        yield good("directory", f"{directory} exists and holds no store yet")
+            holds_store = any(os.path.exists(directory / name) for name in (".lock", NAME))  # noqa: PTH110 (see above)
+            told = "holds a store, and no broker uses it now" if holds_store else "exists and holds no store yet"
+            yield good("directory", f"{directory} {told}")
 
 
 def _may_enter(directory: Path) -> bool:
@@ -131,15 +129,11 @@ def _find_cluster_id(directory: Path) -> str | None:
     None: it has only just begun, or it copies other brokers' files and has the id from the metadata log.
     """
     try:
-        lock = Lock(directory)
-        if not lock.exists():
-            return ""
-        lock.take()
+        Lock(directory).check()
     except OSError:
         return ""  # told already
     except StoreError:
         return read_cluster_id(read_key(directory, KEY)) or None
-    lock.release()
     return ""
 
 

@@ -10,8 +10,8 @@ from korvet_fast.store.embedded.files import make_directory
 from korvet_fast.store.embedded.unreadable import explain
 
 
-class HolderGone(StoreError):
-    """The process that took the lock is gone, in another container, or unknown; its workers may still have the lock."""
+class HolderUnknown(StoreError):
+    """`.lock` names no process that can be seen from here; workers of an earlier one may still have the lock."""
 
 
 class Lock:
@@ -25,15 +25,11 @@ class Lock:
         self._path = directory / ".lock"
         self._descriptors = ExitStack()
 
-    def exists(self) -> bool:
-        """Whether the lock was ever taken."""
-        return self._path.exists()
-
     def claim(self) -> None:
         """Make the directory if there is none, and lock it. Raises `StoreError`."""
         directory = self._path.parent
         try:
-            if not self.exists():  # a new directory's entry is flushed before its first use
+            if not self._path.exists():  # a new directory's entry is flushed before its first use
                 make_directory(directory)
             self.take()
         except OSError as error:
@@ -45,34 +41,41 @@ class Lock:
             raise StoreError(f"{directory} cannot be used: {why}") from error
 
     def take(self) -> None:
-        """Lock the directory. Raises `StoreError` (or `HolderGone`) if others have the lock, and `OSError`."""
+        """Lock the directory. Raises `StoreError` (or `HolderUnknown`) if others have the lock, and `OSError`."""
         with ExitStack() as opened:
-            for path, flags in (
-                (self._path.parent, os.O_RDONLY | os.O_DIRECTORY),  # first: only its holder makes `.lock`
-                (self._path, os.O_RDWR | os.O_CREAT),
-            ):
-                descriptor = os.open(path, flags | os.O_CLOEXEC, 0o640)
-                opened.callback(os.close, descriptor)
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise self._in_use() from None
+            self._lock(opened, self._path.parent, os.O_RDONLY)  # first: only its holder makes `.lock`
+            descriptor = self._lock(opened, self._path, os.O_RDWR | os.O_CREAT)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
             self._descriptors = opened.pop_all()
 
+    def check(self) -> None:
+        """Raises as `take` would now, and changes nothing; a directory that is not there is free."""
+        with ExitStack() as opened, suppress(FileNotFoundError):
+            self._lock(opened, self._path.parent, os.O_RDONLY)
+            self._lock(opened, self._path, os.O_RDWR)
+
+    def _lock(self, opened: ExitStack, path: Path, flags: int) -> int:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o640)
+        opened.callback(os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._in_use() from None
+        return descriptor
+
     def _in_use(self) -> StoreError:
         holder = ""
-        with suppress(OSError):  # somebody has deleted it
+        with suppress(FileNotFoundError):  # somebody has deleted it
             holder = self._path.read_text(errors="replace").strip()
         if not holder:
-            return HolderGone(
-                f"{self._path.parent} is in use by a process that .lock does not name: "
-                f"stop it, `fuser -v {self._path.parent}` names it"
+            return HolderUnknown(
+                f"{self._path.parent} is in use by a process that .lock does not name; "
+                f"stop it: `fuser -v {self._path.parent}` names it"
             )
         used = f"{self._path.parent} is in use by the process {holder}"
         if holder.isdecimal() and not os.path.exists(f"/proc/{holder}"):  # noqa: PTH110  (Path's may raise)
-            return HolderGone(
+            return HolderUnknown(
                 f"{used}, which is gone or in another container; its workers end within 30 s: kill those that do not, "
                 f"`fuser -v {self._path}` names them"
             )

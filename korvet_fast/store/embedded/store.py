@@ -1,6 +1,6 @@
 """The embedded store: logs and keys in files of one directory.
 
-data/.lock                                   one process at a time (lock.py)
+data/.lock                                   names the process that has the directory (lock.py)
 data/checkpoint                              how a clean shutdown left the logs (recovery.py)
 data/orders-0/00000000000000000000.log       batches from offset 0 on (segment.py)
 data/orders-0/00000000000000000000.index     where they are (index.py)
@@ -76,7 +76,7 @@ class EmbeddedStore:
         resources = self._resources
         resources.callback(self._lock.release)
         try:
-            self._files = Files(default_limit())  # of now: `serve` raises the limit before
+            self._files = Files(default_limit())  # of now: `cli/serve.py` has raised the limit by now
             resources.callback(self._files.clear)
             self._writers = resources.enter_context(PrestartedExecutor(_WRITERS, "write"))
             self._readers = resources.enter_context(PrestartedExecutor(_READERS, "read"))

@@ -12,7 +12,7 @@ from korvet_fast.store.embedded.names import log_name
 from korvet_fast.store.embedded.recovery import CHECKPOINT
 from korvet_fast.store.embedded.registry import NAME
 
-_ADVICE: Final = {
+ADVICE: Final = {
     errno.EISDIR: "a file belongs there: move the directory away, and copy the file back",
     errno.ENOTDIR: "a directory belongs there: move the file away, and copy the directory back",
     errno.EEXIST: "a directory belongs there: move the file away, and copy the directory back",
@@ -20,6 +20,7 @@ _ADVICE: Final = {
     errno.EDQUOT: "make room",
     errno.EIO: "the disk fails: see the kernel's log",
     errno.EMFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)",
+    errno.ENFILE: "raise the limit of files that this machine may open (`sysctl fs.file-max`)",
     errno.EROFS: "mount it for writing",
 }
 
@@ -28,7 +29,7 @@ def explain(error: OSError, store: Path) -> str:
     """The file that cannot be opened, the system's reason, and what to do. `store`: the directory with the files."""
     file = Path(error.filename) if isinstance(error.filename, str | os.PathLike) else store
     denied = error.errno in (errno.EACCES, errno.EPERM)
-    advice = _advise_owner(file, store) if denied else _ADVICE.get(error.errno or 0)
+    advice = _advise_owner(file, store) if denied else ADVICE.get(error.errno or 0)
     return f"{file} cannot be opened: {error.strerror or error}" + (f"; {advice}" if advice else "")
 
 

@@ -70,13 +70,14 @@ class KeyServer:
         with suppress(FileNotFoundError, NotADirectoryError):
             if os.path.samestat((self._directory / SOCKET).stat(), self._socket):
                 return
+        before = self._server
+        await self.open()
+        if before is not None:
+            before.close()  # its connections go on
         _logger.error(
             "%s was deleted and is made anew: delete nothing in the data directory while a broker runs",
             self._directory / SOCKET,
         )
-        if self._server is not None:
-            self._server.close()  # its connections go on
-        await self.open()
 
     async def close(self) -> None:
         """Answer what is being done, tell the others that the rest is not, and end."""

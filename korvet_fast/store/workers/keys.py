@@ -115,8 +115,8 @@ class WorkerKeys:
             self._changed.set()
             _logger.info("worker %d serves the registry", self._number)
             try:
-                while not await _wait_for_either(self._closing, registry.broken):
-                    await server.reopen_if_deleted()
+                while not await _wait_for_either(self._closing, registry.broken, within=_LOOK):
+                    await self._keep_reachable(server)
                 if registry.broken.is_set():
                     _logger.error("worker %d gives the registry up: it is read from the disk again", self._number)
                 else:
@@ -125,6 +125,13 @@ class WorkerKeys:
                 server.abort()
                 self._server = None
                 self._changed.clear()
+
+    async def _keep_reachable(self, server: KeyServer) -> None:
+        try:
+            await server.reopen_if_deleted()
+            self._complaint = ""
+        except (OSError, StoreError) as error:  # workers that are connected go on
+            self._complain(error.detail if isinstance(error, StoreError) else str(error))
 
     async def _attend(self) -> None:
         """Ask the worker that has the registry, until the connection ends. Raises `OSError`."""
@@ -235,11 +242,11 @@ class WorkerKeys:
                     raise OutcomeUnknown("the worker that has the registry ended before it answered") from None
 
 
-async def _wait_for_either(*events: asyncio.Event) -> bool:
-    """Whether one of them was set, before it was time to look at the socket."""
+async def _wait_for_either(*events: asyncio.Event, within: float) -> bool:
+    """Whether one of them was set within so many seconds."""
     waiting = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        done, _ = await asyncio.wait(waiting, timeout=_LOOK, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(waiting, timeout=within, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)
     finally:
         for each in waiting:

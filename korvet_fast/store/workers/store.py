@@ -1,6 +1,6 @@
 """The embedded store as one of several workers over a directory has it: a `SharedStore`.
 
-data/.lock              the parent of the workers and they themselves: one family at a time
+data/.lock              names the parent; the directory is locked for it and its workers, one family at a time
 data/@workers/registry  the Unix socket of the worker that has the registry (key_server.py)
 
 Who is alive, and who has the registry, is told by locks in a file that the workers inherit from the parent (locks.py).

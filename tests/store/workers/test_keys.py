@@ -5,6 +5,7 @@ import errno
 import os
 import shutil
 import socket
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -300,7 +301,7 @@ async def test_why_the_registry_cannot_be_asked_is_told(
 def test_a_socket_that_was_deleted_is_made_anew(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Workers that are connected notice nothing; one that starts reaches the registry."""
     with WorkerProcess(directory, 1), WorkerProcess(directory, 2) as connected:
-        shutil.rmtree(directory / "@workers")
+        shutil.rmtree(directory / "@workers", ignore_errors=True)  # it may be made anew meanwhile
         with WorkerProcess(directory, 3) as fresh:
             assert connected.do_now("save", "key", "value", None)
             assert fresh.do_now("load", "key") == "value"
@@ -309,6 +310,25 @@ def test_a_socket_that_was_deleted_is_made_anew(directory: Path, capfd: pytest.C
         f"{directory}/@workers/{SOCKET} was deleted and is made anew: delete nothing in the data directory while a "
         "broker runs"
     ]
+
+
+def test_a_socket_that_cannot_be_made_anew_stops_nobody(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is tried again each second, and told once; the workers that are connected go on meanwhile."""
+    place, told = directory / "@workers", ""
+    with WorkerProcess(directory, 1), WorkerProcess(directory, 2) as connected:
+        shutil.rmtree(place)
+        place.write_text("in the way")
+        while "File exists" not in told:
+            told += capfd.readouterr().err
+            time.sleep(0.1)
+        assert connected.do_now("save", "key", "value", None)
+        place.unlink()
+        with WorkerProcess(directory, 3) as fresh:
+            assert fresh.do_now("load", "key") == "value"
+            assert not connected.do_now("serves")
+    told += capfd.readouterr().err
+    assert told.count("File exists") == 1
+    assert told.count("was deleted and is made anew") == 1
 
 
 async def test_a_disk_that_stands_still_as_the_registry_is_read_is_told(

@@ -56,7 +56,7 @@ def test_what_a_person_is_told_to_raise_the_limit_to_is_enough(connections: int)
     wanted = ServerLimits(connections)
     needed = count_needed_files(connections)
     assert leave_room(wanted, needed) == wanted
-    assert leave_room(wanted, needed - 1).too_few_files.endswith(f"(`ulimit -n`, LimitNOFILE=) to {needed}")
+    assert leave_room(wanted, needed - 1).why_fewer.endswith(f"(`ulimit -n`, LimitNOFILE=) to {needed}")
 
 
 @pytest.mark.usefixtures("unfrozen")

@@ -39,7 +39,7 @@ def test_one_connection_too_many_is_refused(server_limits: ServerLimits, caplog:
 
 def test_a_connection_refused_for_too_few_files_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
     """Where all are open, and where those that wait for the rate will have the last ones."""
-    server_limits = ServerLimits(connections=2, too_few_files="the files are too few")
+    server_limits = ServerLimits(connections=2, why_fewer="the files are too few")
 
     async def connect_all(rate: int) -> None:
         async with scene(server_limits._replace(rate=rate)) as here:

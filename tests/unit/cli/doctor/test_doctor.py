@@ -110,8 +110,7 @@ def test_a_directory_on_a_disk_mounted_for_reading(tmp_path: Path, monkeypatch: 
     def refuse(lock: Lock) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    (tmp_path / ".lock").write_text("")
-    monkeypatch.setattr(Lock, "take", refuse)
+    monkeypatch.setattr(Lock, "check", refuse)
     finding = examine_store(tmp_path).findings[0]
     assert finding.sentence == f"cannot lock {tmp_path}: Read-only file system. Mount it for writing."
 
@@ -139,6 +138,13 @@ def test_a_store_at_rest_and_one_in_use(tmp_path: Path) -> None:
     used = examine_store(tmp_path).findings[0].sentence
     assert used.startswith(f"a broker is running: {tmp_path} is in use by the process {os.getpid()}; another")
     assert examine_store(tmp_path).cluster_id is None  # it has not written its id yet
+    (tmp_path / ".lock").unlink()
+    deleted = examine_store(tmp_path).findings[0].sentence
+    assert deleted.startswith(f"a broker is running: {tmp_path} is in use by a process that .lock does not name;")
+    assert not (tmp_path / ".lock").exists(), "doctor changes nothing"
+    lock.release()
+    assert "holds no store yet" in examine_store(tmp_path).findings[0].sentence
+    lock.take()
     lock.release()
     assert examine_store(tmp_path).cluster_id == ""
     assert "no broker uses it now" in examine_store(tmp_path).findings[0].sentence
