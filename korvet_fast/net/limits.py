@@ -50,18 +50,36 @@ def leave_room(server_limits: ServerLimits, descriptors: int) -> ServerLimits:
 
     An append without a descriptor is refused, and a flush without one fails its log until the next start.
     """
-    wanted = server_limits.connections
-    needed = count_needed_files(wanted)
-    if descriptors >= needed:
+    wanted, room = (
+        server_limits.connections,
+        max(1, _count_spare(descriptors) - limit_operators(descriptors).connections),
+    )
+    if room >= wanted:
         return server_limits
-    room = max(1, descriptors - descriptors // 4 - FILES_BESIDE)
     why = (
         f"this process may open too few files for max.connections={wanted}: {descriptors} leave room for {room}; "
-        f"raise the limit of open files (`ulimit -n`, LimitNOFILE=) to {needed}"
+        f"raise the limit of open files (`ulimit -n`, LimitNOFILE=) to {count_needed_files(wanted)}"
     )
     return server_limits._replace(connections=room, why_fewer=why)
 
 
+def limit_operators(descriptors: int) -> ServerLimits:
+    """`OPERATORS`, with a quarter of the connections that there is room for where that is less."""
+    room = max(1, _count_spare(descriptors) // 4)
+    if room >= OPERATORS.connections:
+        return OPERATORS
+    why = (
+        f"this process may open too few files: {descriptors} leave room for {room} of operators; "
+        "raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
+    )
+    return OPERATORS._replace(connections=room, why_fewer=why)
+
+
+def _count_spare(descriptors: int) -> int:
+    """How many descriptors are not kept for the store: below 0 where that has too few already."""
+    return descriptors - descriptors // 4 - FILES_BESIDE
+
+
 def count_needed_files(connections: int) -> int:
-    """The fewest descriptors with which `leave_room` leaves this number of connections as it is."""
-    return (connections + FILES_BESIDE - 1) * 4 // 3 + 1
+    """So many descriptors that `leave_room` leaves this number of connections as it is."""
+    return (connections + OPERATORS.connections + FILES_BESIDE - 1) * 4 // 3 + 1

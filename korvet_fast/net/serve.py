@@ -18,7 +18,7 @@ from korvet_fast.endpoint import Endpoint
 from korvet_fast.errors import SettingError
 from korvet_fast.net.busy_poll import BusyPoll
 from korvet_fast.net.certificates import Certificates, find_files
-from korvet_fast.net.limits import OPERATORS, OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, read_limits
+from korvet_fast.net.limits import OPERATORS_CONNECTION, Limits, ServerLimits, leave_room, limit_operators, read_limits
 from korvet_fast.net.listeners import BoundListeners, Listener
 from korvet_fast.net.memory import Memory
 from korvet_fast.net.server import Server
@@ -160,7 +160,8 @@ async def _serve_operators(
     broker: Broker, bound: BoundListeners, certificates: Certificates | None
 ) -> AsyncIterator[None]:
     """Answer operators and their probes from the start to the end, beside all limits of clients."""
-    async with _serve_beside(broker, bound, OF_OPERATORS, OPERATORS, OPERATORS_CONNECTION, certificates):
+    server_limits = limit_operators(_file_limit())
+    async with _serve_beside(broker, bound, OF_OPERATORS, server_limits, OPERATORS_CONNECTION, certificates):
         yield
 
 

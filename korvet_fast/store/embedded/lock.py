@@ -77,7 +77,7 @@ class Lock:
         if holder.isdecimal() and not os.path.exists(f"/proc/{holder}"):  # noqa: PTH110  (Path's may raise)
             return HolderUnknown(
                 f"{used}, which is gone or in another container; its workers end within 30 s: kill those that do not, "
-                f"`fuser -v {self._path}` names them"
+                f"`fuser -v {self._path.parent} {self._path}` names them"
             )
         return StoreError(f"{used}; stop it, or give this broker its own directory")
 

@@ -47,9 +47,16 @@ class KeyServer:
 
     async def open(self) -> None:
         """Listen. Raises `StoreError` where the socket cannot be made, and `OSError`."""
-        self._directory.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self._directory.mkdir(mode=0o700, exist_ok=True)
+            (self._directory / SOCKET).unlink(missing_ok=True)  # of a worker that is gone: only this one serves now
+        except OSError as error:
+            in_the_way = isinstance(error, FileExistsError | IsADirectoryError | NotADirectoryError)
+            advice = "; move away what lies there" if in_the_way else ""
+            raise StoreError(
+                f"{error.filename}, where workers talk, cannot be made: {error.strerror}{advice}"
+            ) from error
         with reachable(self._directory) as path:
-            path.unlink(missing_ok=True)  # of a worker that is gone: who has the registry is alone with it
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
             try:
                 listening.bind(str(path))

@@ -14,7 +14,7 @@ class OwnedLog(Log):
     `on_growth` is called with the log when much was written.
     """
 
-    __slots__ = ("_noted", "fenced", "on_growth", "owned")
+    __slots__ = ("_noted", "fenced", "given_up", "on_growth", "owned")
 
     on_growth: "Callable[[OwnedLog], None]"
 
@@ -25,19 +25,19 @@ class OwnedLog(Log):
         else:
             self.reset(found.segments, found.start)
             self.dirty, self.fresh = found.dirty, found.fresh
-        self.owned, self.fenced = True, False
+        self.owned, self.fenced, self.given_up = True, False, False
         self._noted = 0
 
-    def reset_unowned(self, *, fenced: bool) -> None:
-        """This worker does not own the log (any more). Nothing is under way."""
+    def reset_unowned(self, *, fenced: bool, given_up: bool = False) -> None:
+        """This worker does not own the log (any more); nothing is under way. `given_up`: another one asked for it."""
         self.reset()
-        self.owned, self.fenced = False, fenced
+        self.owned, self.fenced, self.given_up = False, fenced, given_up
 
     def write(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits) -> int:
         """See `Log.write`. Raises `NotLeader` or `OffsetConflict` where this worker does not own the log."""
         if not self.owned:
             if self.fenced:
-                raise OffsetConflict(-1, fenced=True, given_up=True)
+                raise OffsetConflict(-1, fenced=True, given_up=self.given_up)
             raise NotLeader(f"{self.name} has to be acquired before anything is appended")
         end = super().write(batches, at, segment_limits)
         size = self.segments[-1].size

@@ -140,15 +140,15 @@ class WorkerStore(EmbeddedStore):
         async with self._owning.lock(log):
             state = self._logs.get(log)
             if isinstance(state, OwnedLog) and state.owned:
-                await self._let_go(state)
+                await self._let_go(state, given_up=True)
             await self._owners.release(log)
 
-    async def _let_go(self, log: OwnedLog) -> None:
+    async def _let_go(self, log: OwnedLog, *, given_up: bool = False) -> None:
         """Take no appends any more, wait for the flushes, and close the files."""
-        log.owned, log.fenced = False, True
+        log.owned, log.fenced, log.given_up = False, True, given_up
         async with self._removals.lock(log.name):
             await self._log_files.close(log)
-            log.reset_unowned(fenced=True)
+            log.reset_unowned(fenced=True, given_up=given_up)
 
     async def is_leader(self, log: str) -> bool:
         """See `SharedStore.is_leader`: as long as this worker lives, nobody takes a log that it does not give up."""

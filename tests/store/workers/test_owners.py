@@ -72,6 +72,27 @@ async def test_a_log_goes_from_one_to_the_other_and_back(tmp_path: Path, other: 
             assert await scene.read_all(LOG) == list(range(end + 2))
 
 
+async def test_a_log_that_cannot_be_opened_again_was_given_up_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> None:
+        raise StoreError("the disk fails")
+
+    async with opened(tmp_path, 1) as scene:
+        await scene.acquire(LOG)
+        await scene.fill(LOG, 3)
+        monkeypatch.setattr(log_files.LogFiles, "open", fail)
+        with pytest.raises(StoreError, match="the disk fails"):
+            await scene.acquire(LOG)
+        with pytest.raises(OffsetConflict) as refused:
+            scene.append(LOG, 3, 1)
+        assert refused.value.fenced
+        assert not refused.value.given_up
+        monkeypatch.undo()
+        await scene.acquire(LOG)
+        assert (await scene.fill(LOG, 1)).end == 4
+
+
 async def test_appends_under_way_are_durable_before_the_log_goes(tmp_path: Path, other: WorkerProcess) -> None:
     async with opened(tmp_path, 1) as scene:
         await scene.acquire(LOG)

