@@ -279,6 +279,9 @@ class ChangeTooLarge(StoreError):
         KorvetError.__init__(self, Errors.POLICY_VIOLATION, detail)  # as Kafka's controller (EventHandlerExceptionInfo)
 
 
+RAISE_FILE_LIMIT: Final = "raise the limit of open files (`ulimit -n`, LimitNOFILE=)"  # what to do after EMFILE
+
+
 class TooFewThreads(OSError):
     """The system starts no more threads for this process."""
 

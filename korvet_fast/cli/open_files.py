@@ -5,6 +5,8 @@ from typing import Final
 
 import click
 
+from korvet_fast.errors import RAISE_FILE_LIMIT
+
 # A file and HTTP were measured to need 19, and three workers 34; segment files and the first clients come on top.
 _ALONE: Final = 62
 _LISTENER: Final = 2
@@ -30,7 +32,4 @@ def file_limit_error(listeners: int, workers: int) -> str | None:
     needed = _ALONE + _LISTENER * listeners + _WORKER * (workers - 1)
     if hard == resource.RLIM_INFINITY or hard >= needed:
         return None
-    return (
-        f"this process may open {hard} files, and this broker needs at least {needed}: raise the limit of open files "
-        "(`ulimit -n`, LimitNOFILE=)"
-    )
+    return f"this process may open {hard} files, and this broker needs at least {needed}: {RAISE_FILE_LIMIT}"

@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from korvet_fast.config import Settings
+from korvet_fast.errors import RAISE_FILE_LIMIT
 
 FILES_BESIDE = 48  # descriptors for the interpreter, the store's threads and listeners, beside a quarter of all
 
@@ -58,7 +59,7 @@ def leave_room(server_limits: ServerLimits, descriptors: int) -> ServerLimits:
         return server_limits
     why = (
         f"this process may open too few files for max.connections={wanted}: {descriptors} leave room for {room}; "
-        f"raise the limit of open files (`ulimit -n`, LimitNOFILE=) to {count_needed_files(wanted)}"
+        f"{RAISE_FILE_LIMIT} to {count_needed_files(wanted)}"
     )
     return server_limits._replace(connections=room, why_fewer=why)
 
@@ -68,10 +69,7 @@ def limit_operators(descriptors: int) -> ServerLimits:
     room = max(1, _count_spare(descriptors) // 4)
     if room >= OPERATORS.connections:
         return OPERATORS
-    why = (
-        f"this process may open too few files: {descriptors} leave room for {room} of operators; "
-        "raise the limit of open files (`ulimit -n`, LimitNOFILE=)"
-    )
+    why = f"this process may open too few files: {descriptors} leave room for {room} of operators; {RAISE_FILE_LIMIT}"
     return OPERATORS._replace(connections=room, why_fewer=why)
 
 

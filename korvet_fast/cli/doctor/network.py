@@ -11,6 +11,7 @@ from korvet_fast.client.cluster import Cluster
 from korvet_fast.client.connection import connect
 from korvet_fast.client.protocol.errors import ClientError
 from korvet_fast.endpoint import KAFKA, Address, Endpoint
+from korvet_fast.errors import RAISE_FILE_LIMIT
 from korvet_fast.net.limits import count_needed_files
 
 PATIENCE = 3.0  # seconds for each answer
@@ -116,6 +117,6 @@ def examine_descriptors(connections: int) -> Finding:
         return warn(
             "files",
             f"this user may open {hard} files, and max.connections={connections} needs {needed}, with the segment "
-            "files; raise the limit of open files (`ulimit -n`, LimitNOFILE=) or lower max.connections.",
+            f"files; {RAISE_FILE_LIMIT} or lower max.connections.",
         )
     return good("files", f"enough file descriptors for max.connections={connections}")

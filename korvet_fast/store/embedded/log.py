@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from korvet_fast.errors import StoreError
+from korvet_fast.errors import RAISE_FILE_LIMIT, StoreError
 from korvet_fast.store.embedded.closed_log import pack_segments, unpack_segments
 from korvet_fast.store.embedded.files import Files, Handle
 from korvet_fast.store.embedded.segment import Segment
@@ -27,7 +27,7 @@ _ADVICE = {
     errno.ENOSPC: "make room",
     errno.EDQUOT: "make room",
     errno.EFBIG: "raise the limit of a file's size (`ulimit -f`, LimitFSIZE=), or set segment.bytes below it",
-    errno.EMFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)",
+    errno.EMFILE: RAISE_FILE_LIMIT,
     errno.EACCES: "let the broker's user write there",
     errno.EROFS: "mount it for writing",
 }

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from korvet_fast.errors import RAISE_FILE_LIMIT
 from korvet_fast.store.embedded.names import log_name
 from korvet_fast.store.embedded.recovery import CHECKPOINT
 from korvet_fast.store.embedded.registry import NAME
@@ -19,7 +20,7 @@ ADVICE: Final = {
     errno.ENOSPC: "make room",
     errno.EDQUOT: "make room",
     errno.EIO: "the disk fails: see the kernel's log",
-    errno.EMFILE: "raise the limit of open files (`ulimit -n`, LimitNOFILE=)",
+    errno.EMFILE: RAISE_FILE_LIMIT,
     errno.ENFILE: "raise the limit of files that this machine may open (`sysctl fs.file-max`)",
     errno.EROFS: "mount it for writing",
 }

@@ -96,10 +96,8 @@ class WorkerKeys:
                         self._locks.release(REGISTRY)
                 else:
                     await self._attend()
-            except (OSError, StoreError) as error:
-                self._complain(error.detail if isinstance(error, StoreError) else str(error))
             except Exception as error:  # noqa: BLE001  a bug of ours must not leave this worker without keys
-                self._complain(repr(error), error)
+                self._complain(error)
             pause = min(_LONGEST, 2 * pause) if self._complaint else _PAUSE
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
@@ -131,7 +129,7 @@ class WorkerKeys:
             await server.reopen_if_deleted()
             self._complaint = ""
         except (OSError, StoreError) as error:  # workers that are connected go on
-            self._complain(error.detail if isinstance(error, StoreError) else str(error))
+            self._complain(error)
 
     async def _attend(self) -> None:
         """Ask the worker that has the registry, until the connection ends. Raises `OSError`."""
@@ -184,7 +182,15 @@ class WorkerKeys:
         if timer is not None:
             timer.cancel()
 
-    def _complain(self, why: str, bug: Exception | None = None) -> None:
+    def _complain(self, error: Exception) -> None:
+        bug = None
+        match error:
+            case StoreError():
+                why = error.detail
+            case OSError():
+                why = str(error)
+            case _:
+                why, bug = repr(error), error
         if why != self._complaint:
             _logger.error("the registry: %s", why, exc_info=bug)
             self._complaint = why

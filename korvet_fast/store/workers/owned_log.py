@@ -9,7 +9,7 @@ _GROWTH = 32 << 20  # bytes that a log grows by until its index is written: the 
 
 
 class OwnedLog(Log):
-    """`owned`: by this worker, and open. `fenced`: it was owned, and was given up to another.
+    """`owned`: by this worker, and open. `fenced`: it was owned; `given_up`: so because another one asked for it.
 
     `on_growth` is called with the log when much was written.
     """
@@ -17,6 +17,7 @@ class OwnedLog(Log):
     __slots__ = ("_noted", "fenced", "given_up", "on_growth", "owned")
 
     on_growth: "Callable[[OwnedLog], None]"
+    given_up: bool  # where `fenced`
 
     def reset_owned(self, found: Log | None) -> None:
         """This worker owns the log now. `found`: as it lies on the disk; None: there is none yet."""
@@ -25,13 +26,13 @@ class OwnedLog(Log):
         else:
             self.reset(found.segments, found.start)
             self.dirty, self.fresh = found.dirty, found.fresh
-        self.owned, self.fenced, self.given_up = True, False, False
+        self.owned, self.fenced = True, False
         self._noted = 0
 
-    def reset_unowned(self, *, fenced: bool, given_up: bool = False) -> None:
-        """This worker does not own the log (any more); nothing is under way. `given_up`: another one asked for it."""
+    def reset_unowned(self, *, fenced: bool) -> None:
+        """This worker does not own the log (any more). Nothing is under way."""
         self.reset()
-        self.owned, self.fenced, self.given_up = False, fenced, given_up
+        self.owned, self.fenced = False, fenced
 
     def write(self, batches: Sequence[RecordBatch], at: int, segment_limits: SegmentLimits) -> int:
         """See `Log.write`. Raises `NotLeader` or `OffsetConflict` where this worker does not own the log."""

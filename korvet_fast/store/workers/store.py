@@ -148,7 +148,7 @@ class WorkerStore(EmbeddedStore):
         log.owned, log.fenced, log.given_up = False, True, given_up
         async with self._removals.lock(log.name):
             await self._log_files.close(log)
-            log.reset_unowned(fenced=True, given_up=given_up)
+            log.reset_unowned(fenced=True)
 
     async def is_leader(self, log: str) -> bool:
         """See `SharedStore.is_leader`: as long as this worker lives, nobody takes a log that it does not give up."""
